@@ -1,6 +1,15 @@
 #include <fmt/core.h>
 
-int main() {
-  fmt::print("penstock {}\n", PENSTOCK_VERSION);
-  return 0;
+#include "cli/commands.h"
+
+int main(int argc, char** argv) {
+  using namespace penstock::cli;
+  CLI::App app("Penstock: the storage data plane for AI training.", "penstock");
+  app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
+  app.require_subcommand(1);
+  app.footer("Try: penstock doctor     penstock bench /path     penstock COMMAND --help");
+
+  Run run;
+  CLI11_PARSE(app, argc, argv);
+  return run ? run() : kExitUsage;
 }

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace penstock::cli {
+
+// What a chosen subcommand does; the return is the process's exit code.
+using Run = std::function<int()>;
+
+// Exit codes shared by all commands. doctor adds its own for what it found.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;
+
+// Each adds its subcommand to `app`; when the user chose it, `run` is set.
+void add_bench_command(CLI::App& app, Run& run);
+void add_doctor_command(CLI::App& app, Run& run);
+
+}  // namespace penstock::cli
