@@ -7,7 +7,7 @@
 // wrong place are all detected.
 //
 // Threads: all functions are pure and may run anywhere at once. Compressors keep their working
-// memory per thread (decoding at most 200 KiB, encoding up to some MiB at high levels), so that
+// memory per thread (100 KiB to decode, up to 20 MiB to encode at the highest levels), so that
 // nothing is allocated per frame; kNoMemory when even that cannot be had.
 #pragma once
 
