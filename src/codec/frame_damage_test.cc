@@ -5,6 +5,7 @@
 #include <lz4.h>
 #include <zstd.h>
 
+#include "codec/guarded_memory.h"
 #include "codec/test_data.h"
 
 namespace penstock::codec {
@@ -86,9 +87,10 @@ TEST(FrameDamage, RandomDamageIsCorrupt) {
 TEST(FrameDamage, EveryTruncationIsCorrupt) {
   for (const CodecSpec& spec : kSpecs) {
     const Bytes frame = make_frame(make_data(Pattern::kText, 500, 1), spec);
+    GuardedMemory memory(frame.size());
     for (size_t length = 0; length < frame.size(); ++length) {
-      const Bytes cut(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(length));
-      ASSERT_EQ(decode_error(cut), ErrorCode::kCorrupt) << length;
+      const auto cut = memory.hold(std::span(frame).first(length));
+      ASSERT_EQ(decode_error(cut, 500), ErrorCode::kCorrupt) << length;
       const Result<FrameHeader> header = read_frame_header(cut);
       ASSERT_EQ(header.ok(), length >= kFrameHeaderBytes);
       ASSERT_TRUE(header.ok() || header.error().code == ErrorCode::kCorrupt);
@@ -269,6 +271,9 @@ TEST(FrameDamage, ZstdMustBeOnePlainFrame) {
 }
 
 TEST(FrameDamage, RandomPayloadsNeverOverrun) {
+  GuardedMemory stored_memory(kFrameBytesMax);
+  GuardedMemory out_memory(kFrameBytesMax);
+  size_t refused = 0;
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     std::mt19937_64 random(seed);
     const Codec codec = random() % 2 == 0 ? Codec::kLz4 : Codec::kZstd;
@@ -278,11 +283,12 @@ TEST(FrameDamage, RandomPayloadsNeverOverrun) {
       payload[random() % payload.size()] = static_cast<std::byte>(random() & 0xff);
     }
     const Bytes frame = forge_frame(codec, static_cast<uint32_t>(raw.size()), payload);
-    Bytes out(raw.size() + 4096, kCanary);
-    const Result<FrameHeader> result = decode_frame(frame, out, test_identity());
+    const Result<FrameHeader> result =
+        decode_frame(stored_memory.hold(frame), out_memory.tail(raw.size()), test_identity());
     ASSERT_TRUE(result.ok() || result.error().code == ErrorCode::kCorrupt) << "seed " << seed;
-    ASSERT_TRUE(untouched(std::span(out).subspan(raw.size()))) << "seed " << seed;
+    refused += result.ok() ? 0 : 1;
   }
+  EXPECT_GT(refused, 1000u);  // Or the damage was none.
 }
 
 }  // namespace

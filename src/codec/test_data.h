@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -78,7 +77,7 @@ inline Bytes forge_frame(Codec codec, uint32_t raw_bytes, std::span<const std::b
                FrameHeader{.codec = codec,
                            .raw_bytes = raw_bytes,
                            .stored_bytes = static_cast<uint32_t>(payload.size())});
-  std::memcpy(frame.data() + kFrameHeaderBytes, payload.data(), payload.size());
+  std::ranges::copy(payload, frame.begin() + kFrameHeaderBytes);
   seal(frame);
   return frame;
 }
