@@ -1,0 +1,174 @@
+#include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "cli/commands.h"
+#include "penstock/units.h"
+#include "tune/doctor.h"
+
+namespace penstock::cli {
+
+namespace {
+
+// Beside the codes that all commands share: what was found.
+constexpr int kExitWarnings = 10;
+constexpr int kExitErrors = 20;
+
+struct DoctorArguments {
+  std::vector<std::string> paths;
+  std::string checkpoint_size;
+  std::string dataset_size;
+  std::string workload;
+  std::string root;
+  bool json = false;
+  bool script = false;
+};
+
+const std::map<std::string, tune::Workload>& workloads() {
+  static const std::map<std::string, tune::Workload> table = {
+      {"shards", tune::Workload::kShards},         {"images", tune::Workload::kImages},
+      {"video", tune::Workload::kVideo},           {"checkpoints", tune::Workload::kCheckpoints},
+      {"embeddings", tune::Workload::kEmbeddings},
+  };
+  return table;
+}
+
+// Of a saved tree paths need not exist here: they are names on another machine.
+Result<std::string> absolute_path(const std::string& path, bool saved_tree) {
+  if (saved_tree) {
+    if (path.starts_with("/")) return path;
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("'{}': with --root, paths start with /", tune::printable(path)));
+  }
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  if (!real) return errno_error(errno, fmt::format("'{}'", tune::printable(path)));
+  return std::string(real.get());
+}
+
+Result<tune::DoctorOptions> make_options(const DoctorArguments& arguments) {
+  tune::DoctorOptions options;
+  const bool saved_tree = !arguments.root.empty();
+  std::vector<std::string> paths = arguments.paths;
+  if (paths.empty()) paths.push_back(saved_tree ? "/" : ".");
+  for (const std::string& path : paths) {
+    std::string absolute = PENSTOCK_TRY(absolute_path(path, saved_tree));
+    const auto end = options.paths.end();
+    if (std::find(options.paths.begin(), end, absolute) == end)
+      options.paths.push_back(std::move(absolute));
+  }
+  if (!arguments.checkpoint_size.empty())
+    options.checkpoint_bytes = PENSTOCK_TRY(parse_size(arguments.checkpoint_size));
+  if (!arguments.dataset_size.empty())
+    options.dataset_bytes = PENSTOCK_TRY(parse_size(arguments.dataset_size));
+  if (!arguments.workload.empty()) {
+    const auto workload = workloads().find(arguments.workload);
+    if (workload == workloads().end())
+      return make_error(ErrorCode::kInvalid,
+                        fmt::format("'{}' is not a workload: expected shards, images, video, "
+                                    "checkpoints or embeddings",
+                                    tune::printable(arguments.workload)));
+    options.workload = workload->second;
+  }
+  return options;
+}
+
+tune::TextStyle terminal_style() {
+  tune::TextStyle style;
+  const char* term = std::getenv("TERM");
+  const char* no_colour = std::getenv("NO_COLOR");
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  style.colour = terminal && (no_colour == nullptr || *no_colour == '\0') &&
+                 (term == nullptr || std::string_view(term) != "dumb");
+  winsize size{};
+  if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    style.columns = std::clamp<size_t>(size.ws_col, 50, 100);
+  return style;
+}
+
+// The command the user gave, with --script.
+std::string script_command(const DoctorArguments& arguments) {
+  std::string command = "penstock doctor --script";
+  const auto add = [&](std::string_view option, const std::string& value) {
+    if (!value.empty()) command += fmt::format(" {}{}", option, tune::shell_quote(value));
+  };
+  add("--root=", arguments.root);
+  add("--checkpoint-size=", arguments.checkpoint_size);
+  add("--dataset-size=", arguments.dataset_size);
+  add("--workload=", arguments.workload);
+  for (const std::string& path : arguments.paths) {
+    add(path.starts_with("-") ? "./" : "", path);
+  }
+  return command;
+}
+
+int exit_code_of(const tune::Report& report) {
+  const tune::Severity worst = report.worst();
+  if (worst == tune::Severity::kError) return kExitErrors;
+  return worst == tune::Severity::kWarn ? kExitWarnings : kExitOk;
+}
+
+int fail(const Error& error, int exit_code) {
+  fmt::print(stderr, "penstock doctor: {}\n", error.detail);
+  return exit_code;
+}
+
+int run_doctor(const DoctorArguments& arguments) {
+  const Result<tune::DoctorOptions> options = make_options(arguments);
+  if (!options) return fail(options.error(), kExitUsage);
+  Result<tune::Machine> machine = arguments.root.empty()
+                                      ? Result<tune::Machine>(tune::local_machine())
+                                      : tune::saved_machine(arguments.root);
+  if (!machine) return fail(machine.error(), kExitUsage);
+  const Result<tune::Report> report = tune::examine(*machine, *options);
+  if (!report) return fail(report.error(), kExitFailed);
+  const int exit_code = exit_code_of(*report);
+  tune::TextStyle style = terminal_style();
+  style.script_command = script_command(arguments);
+  const std::string output = arguments.json     ? tune::render_json(*report, exit_code)
+                             : arguments.script ? tune::render_script(*report)
+                                                : tune::render_text(*report, style);
+  const bool written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size() &&
+                       std::fflush(stdout) == 0;
+  if (!written) return fail(errno_error(errno, "write the report"), kExitFailed);
+  return exit_code;
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, Run& run) {
+  const auto arguments = std::make_shared<DoctorArguments>();
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Look at what decides training I/O on this machine; say what to fix, and how");
+  command->add_option("PATH", arguments->paths,
+                      "Where data or checkpoints lie (default: the current directory)");
+  command->add_option("--checkpoint-size", arguments->checkpoint_size,
+                      "Size of one checkpoint, such as 140GB: sharpens the advice");
+  command->add_option("--dataset-size", arguments->dataset_size,
+                      "Size of the data set, such as 1.2TB: sharpens the advice");
+  command->add_option("--workload", arguments->workload,
+                      "What is read or written there: shards, images, video, checkpoints or "
+                      "embeddings");
+  CLI::Option* json = command->add_flag("--json", arguments->json, "Print the report as JSON");
+  command
+      ->add_flag("--script", arguments->script,
+                 "Print the fixes as a bash script, to read and run as root")
+      ->excludes(json);
+  command
+      ->add_option("--root", arguments->root,
+                   "Examine a tree with the proc, sys and etc of another machine")
+      ->group("Advanced");
+  command->footer(
+      "Changes nothing. Exit code: 0 nothing but notes, 10 warnings, 20 errors,\n"
+      "2 wrong usage, 1 the examination itself failed. Every check: docs/DOCTOR.md");
+  command->callback([arguments, &run] { run = [arguments] { return run_doctor(*arguments); }; });
+}
+
+}  // namespace penstock::cli
