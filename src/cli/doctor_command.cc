@@ -17,6 +17,8 @@ namespace penstock::cli {
 
 namespace {
 
+namespace doctor = tune::doctor;
+
 // Beside the codes that all commands share: what was found.
 constexpr int kExitWarnings = 10;
 constexpr int kExitErrors = 20;
@@ -31,11 +33,13 @@ struct DoctorArguments {
   bool script = false;
 };
 
-const std::map<std::string, tune::Workload>& workloads() {
-  static const std::map<std::string, tune::Workload> table = {
-      {"shards", tune::Workload::kShards},         {"images", tune::Workload::kImages},
-      {"video", tune::Workload::kVideo},           {"checkpoints", tune::Workload::kCheckpoints},
-      {"embeddings", tune::Workload::kEmbeddings},
+const std::map<std::string, doctor::Workload>& workloads() {
+  static const std::map<std::string, doctor::Workload> table = {
+      {"shards", doctor::Workload::kShards},
+      {"images", doctor::Workload::kImages},
+      {"video", doctor::Workload::kVideo},
+      {"checkpoints", doctor::Workload::kCheckpoints},
+      {"embeddings", doctor::Workload::kEmbeddings},
   };
   return table;
 }
@@ -44,17 +48,17 @@ const std::map<std::string, tune::Workload>& workloads() {
 Result<std::string> absolute_path(const std::string& path, bool saved_tree) {
   if (saved_tree) {
     if (path.starts_with("/")) return path;
-    return make_error(ErrorCode::kInvalid,
-                      fmt::format("'{}': with --root, paths start with /", tune::printable(path)));
+    return make_error(ErrorCode::kInvalid, fmt::format("'{}': with --root, paths start with /",
+                                                       doctor::printable(path)));
   }
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);
-  if (!real) return errno_error(errno, fmt::format("'{}'", tune::printable(path)));
+  if (!real) return errno_error(errno, fmt::format("'{}'", doctor::printable(path)));
   return std::string(real.get());
 }
 
-Result<tune::DoctorOptions> make_options(const DoctorArguments& arguments) {
-  tune::DoctorOptions options;
+Result<doctor::DoctorOptions> make_options(const DoctorArguments& arguments) {
+  doctor::DoctorOptions options;
   const bool saved_tree = !arguments.root.empty();
   std::vector<std::string> paths = arguments.paths;
   if (paths.empty()) paths.push_back(saved_tree ? "/" : ".");
@@ -74,14 +78,14 @@ Result<tune::DoctorOptions> make_options(const DoctorArguments& arguments) {
       return make_error(ErrorCode::kInvalid,
                         fmt::format("'{}' is not a workload: expected shards, images, video, "
                                     "checkpoints or embeddings",
-                                    tune::printable(arguments.workload)));
+                                    doctor::printable(arguments.workload)));
     options.workload = workload->second;
   }
   return options;
 }
 
-tune::TextStyle terminal_style() {
-  tune::TextStyle style;
+doctor::TextStyle terminal_style() {
+  doctor::TextStyle style;
   const char* term = std::getenv("TERM");
   const char* no_colour = std::getenv("NO_COLOR");
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
@@ -97,7 +101,7 @@ tune::TextStyle terminal_style() {
 std::string script_command(const DoctorArguments& arguments) {
   std::string command = "penstock doctor --script";
   const auto add = [&](std::string_view option, const std::string& value) {
-    if (!value.empty()) command += fmt::format(" {}{}", option, tune::shell_quote(value));
+    if (!value.empty()) command += fmt::format(" {}{}", option, doctor::shell_quote(value));
   };
   add("--root=", arguments.root);
   add("--checkpoint-size=", arguments.checkpoint_size);
@@ -109,10 +113,10 @@ std::string script_command(const DoctorArguments& arguments) {
   return command;
 }
 
-int exit_code_of(const tune::Report& report) {
-  const tune::Severity worst = report.worst();
-  if (worst == tune::Severity::kError) return kExitErrors;
-  return worst == tune::Severity::kWarn ? kExitWarnings : kExitOk;
+int exit_code_of(const doctor::Report& report) {
+  const doctor::Severity worst = report.worst();
+  if (worst == doctor::Severity::kError) return kExitErrors;
+  return worst == doctor::Severity::kWarn ? kExitWarnings : kExitOk;
 }
 
 int fail(const Error& error, int exit_code) {
@@ -121,20 +125,20 @@ int fail(const Error& error, int exit_code) {
 }
 
 int run_doctor(const DoctorArguments& arguments) {
-  const Result<tune::DoctorOptions> options = make_options(arguments);
+  const Result<doctor::DoctorOptions> options = make_options(arguments);
   if (!options) return fail(options.error(), kExitUsage);
-  Result<tune::Machine> machine = arguments.root.empty()
-                                      ? Result<tune::Machine>(tune::local_machine())
-                                      : tune::saved_machine(arguments.root);
+  Result<doctor::Machine> machine = arguments.root.empty()
+                                        ? Result<doctor::Machine>(doctor::local_machine())
+                                        : doctor::saved_machine(arguments.root);
   if (!machine) return fail(machine.error(), kExitUsage);
-  const Result<tune::Report> report = tune::examine(*machine, *options);
+  const Result<doctor::Report> report = doctor::examine(*machine, *options);
   if (!report) return fail(report.error(), kExitFailed);
   const int exit_code = exit_code_of(*report);
-  tune::TextStyle style = terminal_style();
+  doctor::TextStyle style = terminal_style();
   style.script_command = script_command(arguments);
-  const std::string output = arguments.json     ? tune::render_json(*report, exit_code)
-                             : arguments.script ? tune::render_script(*report)
-                                                : tune::render_text(*report, style);
+  const std::string output = arguments.json     ? doctor::render_json(*report, exit_code)
+                             : arguments.script ? doctor::render_script(*report)
+                                                : doctor::render_text(*report, style);
   const bool written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size() &&
                        std::fflush(stdout) == 0;
   if (!written) return fail(errno_error(errno, "write the report"), kExitFailed);

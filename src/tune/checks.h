@@ -9,7 +9,7 @@
 #include "tune/devices.h"
 #include "tune/doctor.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 // On the paths' mounts.
 Findings check_atime(const Machine& machine, const DoctorOptions& options);
@@ -62,4 +62,4 @@ ConfigLine fstab_line(const Machine& machine, const Mount& mount,
 std::string mount_options(const Machine& machine, const Mount& mount,
                           const std::vector<std::string>& additions);
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

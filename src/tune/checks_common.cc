@@ -3,7 +3,7 @@
 
 #include "tune/checks.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -91,4 +91,4 @@ std::string mount_options(const Machine& machine, const Mount& mount,
   return merge_options(entry ? entry->options : octal_escape(kernel_options(mount)), additions);
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -7,7 +7,7 @@
 #include "tune/checks.h"
 #include "tune/knowledge.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -265,4 +265,4 @@ Findings check_drive_wear(const Machine& machine, const DoctorOptions&) {
   return findings;
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

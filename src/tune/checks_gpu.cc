@@ -7,7 +7,7 @@
 #include "tune/checks.h"
 #include "tune/knowledge.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -120,4 +120,4 @@ Findings check_gds(const Machine& machine, const DoctorOptions& options) {
   return findings;
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

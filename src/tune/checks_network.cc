@@ -5,7 +5,7 @@
 #include "tune/checks.h"
 #include "tune/knowledge.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -140,4 +140,4 @@ Findings check_lustre(const Machine& machine, const DoctorOptions& options) {
   return findings;
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -5,7 +5,7 @@
 #include "tune/checks.h"
 #include "tune/knowledge.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -93,4 +93,4 @@ Findings check_dataset_space(const Machine& machine, const DoctorOptions& option
   return findings;
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

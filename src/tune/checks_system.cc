@@ -8,7 +8,7 @@
 #include "tune/checks.h"
 #include "tune/knowledge.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -41,7 +41,8 @@ std::optional<DirtyLimits> read_dirty_limits(const Machine& machine) {
 
 // CAP_IPC_LOCK (bit 14) lifts the limit of locked memory.
 bool may_lock_any_memory(const Machine& machine) {
-  for (const std::string_view line : split(machine.read_or("/proc/self/status", ""), '\n')) {
+  const std::string status = machine.read_or("/proc/self/status", "");
+  for (const std::string_view line : split(status, '\n')) {
     if (!line.starts_with("CapEff:")) continue;
     const std::string_view digits = trim(line.substr(7));
     if (digits.size() < 4) return false;
@@ -152,10 +153,12 @@ Findings check_memlock(const Machine& machine, const DoctorOptions&) {
 Findings check_io_uring(const Machine& machine, const DoctorOptions&) {
   const uint64_t disabled = machine.read_number("/proc/sys/kernel/io_uring_disabled").value_or(0);
   const auto os_errno = machine.facts().io_uring_errno;
-  if (os_errno == 0) return {make_finding("io-uring", Severity::kOk, "", "allowed")};
+  // Set to 1 it still works for root, who runs this, and not for the user who trains.
+  if (os_errno == 0 && disabled == 0)
+    return {make_finding("io-uring", Severity::kOk, "", "allowed")};
   if (os_errno || disabled != 0)
     return {io_uring_refused(machine, os_errno.value_or(EPERM), disabled)};
   return {make_unknown("io-uring", "", "not tried")};
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

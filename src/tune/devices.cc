@@ -5,7 +5,7 @@
 
 #include "tune/text.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -198,4 +198,4 @@ std::optional<uint64_t> cgroup_limit(const Machine& machine, const std::string& 
   }
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -8,7 +8,7 @@
 
 #include "tune/machine.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 enum class DeviceKind : uint8_t { kNvme, kVirtio, kScsi, kMd, kMapper, kOther };
 
@@ -63,4 +63,4 @@ MemoryView memory_of(const Machine& machine);
 std::optional<uint64_t> cgroup_limit(const Machine& machine, const std::string& controller,
                                      const std::string& file_v1, const std::string& file_v2);
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -7,7 +7,7 @@
 
 #include "tune/checks.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -44,7 +44,8 @@ constexpr std::array<Check, 28> kChecks = {{
 
 uint64_t count_cores(const Machine& machine) {
   uint64_t cores = 0;
-  for (const std::string_view line : split(machine.read_or("/proc/cpuinfo", ""), '\n')) {
+  const std::string text = machine.read_or("/proc/cpuinfo", "");
+  for (const std::string_view line : split(text, '\n')) {
     if (line.starts_with("processor")) ++cores;
   }
   return cores;
@@ -120,4 +121,4 @@ Result<Report> examine(const Machine& machine, const DoctorOptions& options) {
   return report;
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -17,7 +17,7 @@
 #include "tune/finding.h"
 #include "tune/machine.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 enum class Workload : uint8_t { kAny, kShards, kImages, kVideo, kCheckpoints, kEmbeddings };
 
@@ -88,4 +88,4 @@ std::string render_json(const Report& report, int exit_code);
 // out.
 std::string render_script(const Report& report);
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

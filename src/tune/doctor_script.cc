@@ -6,7 +6,7 @@
 
 #include "tune/doctor.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -165,4 +165,4 @@ std::string render_script(const Report& report) {
   return std::string(kScriptHead) + script.take();
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -6,7 +6,7 @@
 #include "penstock/units.h"
 #include "tune/doctor.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -218,4 +218,4 @@ std::string render_text(const Report& report, const TextStyle& style) {
   return out;
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

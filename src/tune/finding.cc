@@ -2,7 +2,7 @@
 
 #include "tune/knowledge.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 std::string_view severity_name(Severity severity) {
   switch (severity) {
@@ -48,4 +48,4 @@ Finding make_unknown(std::string_view rule_id, std::string subject, std::string 
   return make_finding(rule_id, Severity::kUnknown, std::move(subject), std::move(reason));
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

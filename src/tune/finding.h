@@ -8,7 +8,7 @@
 
 #include "tune/text.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 enum class Severity : uint8_t {
   kOk,       // Looked at, and fine.
@@ -49,4 +49,4 @@ Finding make_finding(std::string_view rule_id, Severity severity, std::string su
 // The same for what could not be seen, and why not.
 Finding make_unknown(std::string_view rule_id, std::string subject, std::string reason);
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

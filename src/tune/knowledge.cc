@@ -224,9 +224,9 @@ std::vector<Rule> device_rules() {
       {.id = "free-space",
        .title = "Free space",
        .thresholds = {{"free", 10, "%"}, {"checkpoints", 2, ""}},
-       .why =
-           "A new checkpoint must be whole before the old one may go, so there is room for two or "
-           "the next save fails; and nearly full file systems and drives write slower.",
+       .why = "A new checkpoint must be whole before the old one may go: without room for two the "
+              "next "
+              "save fails. Nearly full file systems and drives also write slower.",
        .advice = "Remove old checkpoints or caches, or use a larger drive.",
        .look = {"du -x -d 1 -h {mount} | sort -h | tail"}},
       {.id = "dataset-space",

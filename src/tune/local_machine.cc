@@ -22,7 +22,7 @@
 
 extern char** environ;
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -158,4 +158,4 @@ Machine local_machine() {
   return Machine("", std::move(facts));
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

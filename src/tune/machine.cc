@@ -15,7 +15,7 @@
 #include "penstock/units.h"
 #include "tune/text.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::string Machine::resolve(const std::string& path) const {
   return real.substr(real_root.size());
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -14,7 +14,7 @@
 #include "tune/mount_table.h"
 #include "tune/system_text.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 // What has to be asked of the kernel, a device or a program. Each may be unknown: functions then
 // answer an error that says why.
@@ -66,4 +66,4 @@ Machine local_machine();
 // penstock-facts.json with what those do not tell (docs/DOCTOR.md says how it looks).
 Result<Machine> saved_machine(const std::string& root);
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -5,7 +5,7 @@
 
 #include "tune/text.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -154,4 +154,4 @@ std::string merge_options(std::string_view options, const std::vector<std::strin
   return joined;
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 struct Mount {
   uint64_t id = 0;
@@ -47,4 +47,4 @@ std::vector<FstabEntry> parse_fstab(std::string_view text);
 // goes when anything else is there.
 std::string merge_options(std::string_view options, const std::vector<std::string>& additions);
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -4,7 +4,7 @@
 
 #include "tune/machine.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -96,4 +96,4 @@ Result<Machine> saved_machine(const std::string& root) {
   return Machine(root, facts_from(json));
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

@@ -6,7 +6,7 @@
 #include "penstock/units.h"
 #include "tune/text.h"
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -158,4 +158,4 @@ std::optional<KernelVersion> parse_kernel_version(std::string_view text) {
   return KernelVersion{*major, *minor};
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

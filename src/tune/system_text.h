@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 // /proc/meminfo: name to bytes ("MemTotal" -> ...). Counts without a unit are left out.
 using Meminfo = std::map<std::string, uint64_t, std::less<>>;
@@ -70,4 +70,4 @@ struct KernelVersion {
 };
 std::optional<KernelVersion> parse_kernel_version(std::string_view text);
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

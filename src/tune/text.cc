@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 namespace {
 
@@ -146,4 +146,4 @@ std::string fill_template(std::string_view text_template, const Values& values) 
   return filled;
 }
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor

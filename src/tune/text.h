@@ -5,6 +5,7 @@
 // a crash.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::tune {
+namespace penstock::tune::doctor {
 
 // Without blanks, newlines and NUL bytes at both ends.
 std::string_view trim(std::string_view text);
@@ -22,6 +23,12 @@ std::vector<std::string_view> split_words(std::string_view text);
 
 // The parts between `separator`, empty ones included; one empty part for an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator);
+
+// The parts point into the text: one that is about to be destroyed is refused.
+template <std::same_as<std::string> T>
+std::vector<std::string_view> split_words(T&& text) = delete;
+template <std::same_as<std::string> T>
+std::vector<std::string_view> split(T&& text, char separator) = delete;
 
 // The whole text as a number; nothing when there is anything else, or it does not fit.
 std::optional<uint64_t> parse_u64(std::string_view text);
@@ -43,4 +50,4 @@ std::string octal_escape(std::string_view text);
 using Values = std::vector<std::pair<std::string_view, std::string>>;
 std::string fill_template(std::string_view text_template, const Values& values);
 
-}  // namespace penstock::tune
+}  // namespace penstock::tune::doctor
