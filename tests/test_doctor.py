@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-BIN = os.environ.get("PENSTOCK_BIN", str(Path(__file__).parent.parent / "build/release/src/cli/penstock"))
+BIN = os.environ.get(
+    "PENSTOCK_BIN", str(Path(__file__).parent.parent / "build/release/src/cli/penstock")
+)
 
 
 def doctor(*args, env=None, cwd=None):
@@ -31,7 +33,9 @@ class Tree:
         self.root = root
         self.mounts = []
         self.facts = {"memlock_bytes": 2**40, "io_uring_errno": 0, "space": {}}
-        self.file("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 16000000 kB\nWriteback: 0 kB\n")
+        self.file(
+            "proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 16000000 kB\nWriteback: 0 kB\n"
+        )
         self.file("proc/cpuinfo", "processor : 0\n")
         self.file("proc/sys/kernel/osrelease", "6.8.0\n")
         self.file("proc/sys/vm/dirty_ratio", "5\n")
@@ -47,7 +51,9 @@ class Tree:
 
     def mount(self, point, options, free=0.5):
         escaped = point.replace("\\", "\\134").replace(" ", "\\040").replace("\n", "\\012")
-        self.mounts.append(f"{len(self.mounts) + 20} 1 254:0 / {escaped} {options} - ext4 /dev/vda rw")
+        self.mounts.append(
+            f"{len(self.mounts) + 20} 1 254:0 / {escaped} {options} - ext4 /dev/vda rw"
+        )
         self.file("proc/self/mountinfo", "\n".join(self.mounts) + "\n")
         self.facts["space"][point] = {
             "total_bytes": 10**12,
@@ -105,7 +111,9 @@ def test_json_is_what_the_page_says(tree):
     assert sum(report["counts"].values()) == len(report["findings"])
 
 
-@pytest.mark.parametrize("name", ["/my data", "/it's", "/$(touch pwned)", "/a\ntouch pwned", "/ünïcode", "/`id`;x"])
+@pytest.mark.parametrize(
+    "name", ["/my data", "/it's", "/$(touch pwned)", "/a\ntouch pwned", "/ünïcode", "/`id`;x"]
+)
 def test_script_is_bash_and_names_stay_names(tree, tmp_path, name):
     tree.mount(name, "rw")
     script = tree.doctor(name, "--script").stdout
@@ -161,7 +169,12 @@ def test_relative_path_with_root_is_refused(tree):
 
 
 def test_damaged_trees_do_not_crash(tree):
-    for path in ["proc/self/mountinfo", "proc/meminfo", "proc/mdstat", "sys/block/vda/queue/scheduler"]:
+    for path in [
+        "proc/self/mountinfo",
+        "proc/meminfo",
+        "proc/mdstat",
+        "sys/block/vda/queue/scheduler",
+    ]:
         (tree.root / path).parent.mkdir(parents=True, exist_ok=True)
         (tree.root / path).write_bytes(bytes(range(256)) * 64)
     tree.mount("/", "rw,relatime")
@@ -202,12 +215,16 @@ def test_odd_names_on_this_machine(tmp_path):
     assert report["paths"][0]["path"] == os.path.realpath(odd)
     raw = os.fsencode(tmp_path) + b"/\xff"
     os.mkdir(raw)
-    result = subprocess.run([os.fsencode(BIN), b"doctor", b"--json", raw], capture_output=True, timeout=60)
+    result = subprocess.run(
+        [os.fsencode(BIN), b"doctor", b"--json", raw], capture_output=True, timeout=60
+    )
     assert json.loads(result.stdout)["paths"][0]["path"].endswith("\ufffd")
 
 
 def test_a_full_standard_output_is_an_error():
     with open("/dev/full", "wb") as full:
-        result = subprocess.run([BIN, "doctor", "/"], stdout=full, stderr=subprocess.PIPE, timeout=60)
+        result = subprocess.run(
+            [BIN, "doctor", "/"], stdout=full, stderr=subprocess.PIPE, timeout=60
+        )
     assert result.returncode == 1
     assert b"No space left" in result.stderr

@@ -23,6 +23,13 @@ namespace doctor = tune::doctor;
 constexpr int kExitWarnings = 10;
 constexpr int kExitErrors = 20;
 
+constexpr const char* kFooter =
+    "Changes nothing. Every check: docs/DOCTOR.md\n"
+    "Exit code: 0 nothing but notes, 10 warnings, 20 errors, 2 wrong usage,\n"
+    "1 the examination itself failed.\n\n"
+    "  penstock doctor /data --workload shards --dataset-size 1.2TB\n"
+    "  penstock doctor /checkpoints --checkpoint-size 140GB --script > fixes.sh";
+
 struct DoctorArguments {
   std::vector<std::string> paths;
   std::string checkpoint_size;
@@ -151,15 +158,22 @@ void add_doctor_command(CLI::App& app, Run& run) {
   const auto arguments = std::make_shared<DoctorArguments>();
   CLI::App* command = app.add_subcommand(
       "doctor", "Look at what decides training I/O on this machine; say what to fix, and how");
-  command->add_option("PATH", arguments->paths,
-                      "Where data or checkpoints lie (default: the current directory)");
-  command->add_option("--checkpoint-size", arguments->checkpoint_size,
-                      "Size of one checkpoint, such as 140GB: sharpens the advice");
-  command->add_option("--dataset-size", arguments->dataset_size,
-                      "Size of the data set, such as 1.2TB: sharpens the advice");
-  command->add_option("--workload", arguments->workload,
-                      "What is read or written there: shards, images, video, checkpoints or "
-                      "embeddings");
+  command
+      ->add_option("PATH", arguments->paths,
+                   "Where data or checkpoints lie (default: the current directory)")
+      ->type_name("");
+  command
+      ->add_option("--checkpoint-size", arguments->checkpoint_size,
+                   "Size of one checkpoint, such as 140GB: sharpens the advice")
+      ->type_name("SIZE");
+  command
+      ->add_option("--dataset-size", arguments->dataset_size,
+                   "Size of the data set, such as 1.2TB: sharpens the advice")
+      ->type_name("SIZE");
+  command
+      ->add_option("--workload", arguments->workload,
+                   "shards, images, video, checkpoints or embeddings: what PATH is for")
+      ->type_name("KIND");
   CLI::Option* json = command->add_flag("--json", arguments->json, "Print the report as JSON");
   command
       ->add_flag("--script", arguments->script,
@@ -167,11 +181,10 @@ void add_doctor_command(CLI::App& app, Run& run) {
       ->excludes(json);
   command
       ->add_option("--root", arguments->root,
-                   "Examine a tree with the proc, sys and etc of another machine")
+                   "Examine a saved tree: the proc, sys and etc of another machine")
+      ->type_name("DIR")
       ->group("Advanced");
-  command->footer(
-      "Changes nothing. Exit code: 0 nothing but notes, 10 warnings, 20 errors,\n"
-      "2 wrong usage, 1 the examination itself failed. Every check: docs/DOCTOR.md");
+  command->footer(kFooter);
   command->callback([arguments, &run] { run = [arguments] { return run_doctor(*arguments); }; });
 }
 

@@ -73,7 +73,7 @@ bool is_local(const Mount& mount) {
 
 ConfigLine fstab_line(const Machine& machine, const Mount& mount,
                       const std::vector<std::string>& additions) {
-  ConfigLine config{"/etc/fstab", "", "", true};
+  ConfigLine config{"/etc/fstab", "", "", true, mount.point, additions};
   const auto entry = fstab_entry(machine, mount);
   const std::string source = octal_escape(entry ? entry->source : mount.source);
   const std::string type = entry ? entry->type : octal_escape(mount.type);

@@ -42,8 +42,9 @@ ReadAheadVerdict judge_read_ahead(uint64_t kib, Workload workload) {
     return {kib > random ? Severity::kWarn : Severity::kOk, random, "too much for random reads"};
   }
   if (workload == Workload::kAny) {
-    if (kib < low)
+    if (kib <= random)
       return {Severity::kInfo, high, "right for random reads, too little for sequential shards"};
+    if (kib < low) return {Severity::kInfo, high, "too little for sequential shards"};
     return {kib > high ? Severity::kInfo : Severity::kOk, high,
             "more than sequential shards need, and random reads pay for it"};
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "tune/checks.h"
 
@@ -87,6 +88,23 @@ Result<PathSummary> summarise_path(const Machine& machine, const std::string& pa
   return summary;
 }
 
+// A mount has one line in fstab: findings about the same mount all propose the line that settles
+// all of them, or following one would undo another. Those that matter more come last and so win.
+void unite_fstab_lines(const Machine& machine, Findings& findings) {
+  std::map<std::string, std::vector<std::string>> wanted;
+  for (auto finding = findings.rbegin(); finding != findings.rend(); ++finding) {
+    for (const ConfigLine& line : finding->config)
+      wanted[line.mount_point].insert(wanted[line.mount_point].end(), line.mount_options.begin(),
+                                      line.mount_options.end());
+  }
+  for (Finding& finding : findings) {
+    for (ConfigLine& line : finding.config) {
+      const Mount* mount = find_mount(machine.mounts(), line.mount_point);
+      if (mount != nullptr) line = fstab_line(machine, *mount, wanted[line.mount_point]);
+    }
+  }
+}
+
 }  // namespace
 
 std::span<const Check> all_checks() {
@@ -118,6 +136,7 @@ Result<Report> examine(const Machine& machine, const DoctorOptions& options) {
   }
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  unite_fstab_lines(machine, report.findings);
   return report;
 }
 

@@ -160,6 +160,22 @@ TEST(Doctor, AnEmptyTreeIsFullOfUnknownsAndNothingElse) {
   EXPECT_EQ(report.worst(), Severity::kOk);
 }
 
+TEST(Doctor, FindingsAboutOneMountProposeOneFstabLine) {
+  TestTree tree;
+  tree.nvme(0);
+  tree.mount("259:0", "/data", "rw", "ext4", "/dev/nvme0n1", "rw,nobarrier,commit=300");
+  const Report report = examined(tree, {.paths = {"/data"}});
+  size_t lines = 0;
+  for (const Finding& finding : report.findings) {
+    for (const ConfigLine& line : finding.config) {
+      if (line.file != "/etc/fstab") continue;
+      EXPECT_EQ(line.line, "/dev/nvme0n1 /data ext4 rw,commit=60,noatime,barrier=1 0 2");
+      ++lines;
+    }
+  }
+  EXPECT_EQ(lines, 3u);
+}
+
 TEST(Doctor, APathOnNoMountIsRefused) {
   TestTree tree;
   const Result<Report> report = examine(tree.machine(), {.paths = {"/data"}});

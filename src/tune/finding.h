@@ -25,6 +25,9 @@ struct ConfigLine {
   std::string line;
   std::string replaces;  // The line that stands there now; empty when there is none.
   bool by_hand = false;  // A file where adding a line blindly does harm, such as fstab.
+  // Of an fstab line: its mount point, and the options this finding is about.
+  std::string mount_point = {};
+  std::vector<std::string> mount_options = {};
 };
 
 struct Finding {

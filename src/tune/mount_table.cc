@@ -19,7 +19,7 @@ std::string_view option_group(std::string_view option) {
     std::string_view key;
     std::string_view group;
   };
-  constexpr std::array<Member, 11> kMembers = {{
+  constexpr std::array<Member, 13> kMembers = {{
       {"noatime", "atime"},
       {"relatime", "atime"},
       {"strictatime", "atime"},
@@ -31,6 +31,8 @@ std::string_view option_group(std::string_view option) {
       {"noac", "actimeo"},
       {"acregmin", "actimeo"},
       {"acdirmin", "actimeo"},
+      {"inode32", "inode size"},
+      {"inode64", "inode size"},
   }};
   const std::string_view key = option_key(option);
   for (const Member& member : kMembers) {
@@ -139,15 +141,18 @@ std::vector<FstabEntry> parse_fstab(std::string_view text) {
 
 std::string merge_options(std::string_view options, const std::vector<std::string>& additions) {
   std::vector<std::string> merged;
+  const auto drop_group = [&](std::string_view option) {
+    std::erase_if(merged, [&](const std::string& other) {
+      return option_group(other) == option_group(option);
+    });
+  };
   for (const std::string_view option : split(options, ',')) {
-    if (option.empty() || option == "defaults") continue;
-    const bool replaced =
-        std::any_of(additions.begin(), additions.end(), [&](const std::string& addition) {
-          return option_group(addition) == option_group(option);
-        });
-    if (!replaced) merged.emplace_back(option);
+    if (!option.empty() && option != "defaults") merged.emplace_back(option);
   }
-  merged.insert(merged.end(), additions.begin(), additions.end());
+  for (const std::string& addition : additions) {
+    drop_group(addition);
+    merged.push_back(addition);
+  }
   if (merged.empty()) return "defaults";
   std::string joined;
   for (const std::string& option : merged) joined += (joined.empty() ? "" : ",") + option;

@@ -43,8 +43,8 @@ struct FstabEntry {
 std::vector<FstabEntry> parse_fstab(std::string_view text);
 
 // The comma-separated list `options` with `additions` set: an addition replaces what has the same
-// key or contradicts it (noatime and relatime, hard and soft, barrier=1 and nobarrier). "defaults"
-// goes when anything else is there.
+// key or contradicts it (noatime and relatime, hard and soft, barrier=1 and nobarrier), in
+// `options` and among the additions before it. "defaults" goes when anything else is there.
 std::string merge_options(std::string_view options, const std::vector<std::string>& additions);
 
 }  // namespace penstock::tune::doctor

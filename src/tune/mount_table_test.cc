@@ -90,6 +90,7 @@ TEST(Options, AdditionsReplaceWhatContradictsThem) {
   EXPECT_EQ(merge_options("rw,barrier=0", {"barrier=1"}), "rw,barrier=1");
   EXPECT_EQ(merge_options("soft,rsize=4096,noac", {"hard", "rsize=1048576", "actimeo=60"}),
             "hard,rsize=1048576,actimeo=60");
+  EXPECT_EQ(merge_options("rw", {"commit=60", "noatime", "commit=60"}), "rw,noatime,commit=60");
   EXPECT_EQ(merge_options("", {}), "defaults");
 }
 

@@ -148,7 +148,7 @@ TEST_F(Rule, XfsOptions) {
   const Finding finding = look(check_xfs, "xfs-options");
   EXPECT_EQ(finding.severity, Severity::kInfo);
   EXPECT_EQ(finding.config[0].line,
-            "/dev/nvme0n1 /data xfs rw,noatime,inode32,logbsize=256k,largeio,inode64 0 2");
+            "/dev/nvme0n1 /data xfs rw,noatime,logbsize=256k,largeio,inode64 0 2");
   tree.mount("259:0", "/data", "rw", "xfs", "/dev/nvme0n1", "rw,inode64,largeio,logbsize=256k");
   EXPECT_EQ(severity(check_xfs, "xfs-options"), Severity::kOk);
 }
