@@ -73,11 +73,11 @@ void BlockingStore::async_get(std::string key, uint64_t offset, std::span<std::b
 
 void BlockingStore::async_put(std::string key, std::span<const std::byte> bytes, PutOptions options,
                               Done<ObjectInfo> done) {
-  calls_.start([this, key = std::move(key), bytes, options = std::move(options),
-                done = std::move(done)] {
-    if (Result<void> fine = check_put(key, options); !fine) return done(fine.error());
-    done(about(key, do_put(key, bytes, options)));
-  });
+  calls_.start(
+      [this, key = std::move(key), bytes, options = std::move(options), done = std::move(done)] {
+        if (Result<void> fine = check_put(key, options); !fine) return done(fine.error());
+        done(about(key, do_put(key, bytes, options)));
+      });
 }
 
 void BlockingStore::async_head(std::string key, CallOptions options, Done<ObjectInfo> done) {
@@ -100,8 +100,8 @@ void BlockingStore::async_list(ListOptions options, Done<ListPage> done) {
   });
 }
 
-Result<std::vector<RemoveFailure>> BlockingStore::remove_valid(
-    const std::vector<std::string>& keys, const CallOptions& options) {
+Result<std::vector<RemoveFailure>> BlockingStore::remove_valid(const std::vector<std::string>& keys,
+                                                               const CallOptions& options) {
   PENSTOCK_TRY(check_write(options));
   std::vector<std::string> valid;
   std::vector<RemoveFailure> refused;

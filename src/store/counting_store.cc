@@ -3,8 +3,8 @@
 namespace penstock::store {
 
 std::string_view call_kind_name(CallKind kind) {
-  constexpr std::array<std::string_view, kCallKinds> kNames = {
-      "get", "put", "head", "list", "remove", "copy", "flush", "upload"};
+  constexpr std::array<std::string_view, kCallKinds> kNames = {"get",    "put",  "head",  "list",
+                                                               "remove", "copy", "flush", "upload"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -43,16 +43,17 @@ Result<void> DirectorySync::sync_each(const std::set<std::string>& directories) 
   return {};
 }
 
-Result<void> DirectorySync::sync(bool everything) {
+Result<void> DirectorySync::sync(bool files_too) {
   std::set<std::string> directories;
+  bool everything = false;
   {
     std::lock_guard lock(mutex_);
     directories.swap(changed_);
-    everything = std::exchange(too_many_, false) || everything;
+    everything = std::exchange(too_many_, false);
   }
-  if (directories.empty() && !everything) return {};
+  if (directories.empty()) return {};
   const std::set<std::string> all = with_parents(directories);
-  everything = everything || all.size() > kSyncedOneByOneMax;
+  everything = everything || files_too || all.size() > kSyncedOneByOneMax;
   Result<void> synced = everything ? fs_.sync_file_system(root_) : sync_each(all);
   if (!synced.ok()) {
     std::lock_guard lock(mutex_);

@@ -23,9 +23,9 @@ class DirectorySync {
 
   // On success every change noted before the call survives a power cut, and so do the names of the
   // directories on the way from the root. After a failure all of it is still noted, but nothing is
-  // known: the file system may have dropped the changes, and say yes the next time. Many
-  // directories, or `everything`, take one sync of the file system instead of one each.
-  Result<void> sync(bool everything);
+  // known: the file system may have dropped the changes, and say yes the next time. For many
+  // directories, or with `files_too`, it is one sync of the whole file system.
+  Result<void> sync(bool files_too);
 
  private:
   std::set<std::string> with_parents(const std::set<std::string>& directories) const;

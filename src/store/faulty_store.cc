@@ -205,22 +205,20 @@ void FaultyStore::async_list(ListOptions options, Done<ListPage> done) {
 void FaultyStore::async_remove(std::vector<std::string> keys, CallOptions options,
                                Done<std::vector<RemoveFailure>> done) {
   const Deadline deadline = options.deadline;
-  pass_on<std::vector<RemoveFailure>>(
-      draw(CallKind::kRemove), deadline, std::move(done),
-      [this, keys = std::move(keys),
-       options = std::move(options)](Done<std::vector<RemoveFailure>> answer) {
-        inner_->async_remove(keys, options, std::move(answer));
-      });
+  pass_on<std::vector<RemoveFailure>>(draw(CallKind::kRemove), deadline, std::move(done),
+                                      [this, keys = std::move(keys), options = std::move(options)](
+                                          Done<std::vector<RemoveFailure>> answer) {
+                                        inner_->async_remove(keys, options, std::move(answer));
+                                      });
 }
 
 void FaultyStore::async_copy(std::string from, std::string to, CallOptions options,
                              Done<ObjectInfo> done) {
   const Deadline deadline = options.deadline;
-  pass_on<ObjectInfo>(draw(CallKind::kCopy), deadline, std::move(done),
-                      [this, from = std::move(from), to = std::move(to),
-                       options = std::move(options)](Done<ObjectInfo> answer) {
-                        inner_->async_copy(from, to, options, std::move(answer));
-                      });
+  pass_on<ObjectInfo>(
+      draw(CallKind::kCopy), deadline, std::move(done),
+      [this, from = std::move(from), to = std::move(to), options = std::move(options)](
+          Done<ObjectInfo> answer) { inner_->async_copy(from, to, options, std::move(answer)); });
 }
 
 void FaultyStore::async_flush(CallOptions options, Done<void> done) {
