@@ -11,6 +11,11 @@ int main(int argc, char** argv) {
 
   Run run;
   add_doctor_command(app, run);
-  CLI11_PARSE(app, argc, argv);
-  return run ? run() : kExitUsage;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // --help and --version come this way too, and are no error; everything else is one exit code for scripts.
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  return run();
 }
