@@ -9,15 +9,17 @@
 // What every store keeps to, and the conformance tests check:
 //
 // Keys are 1 to 1024 bytes, any but NUL; they sort as bytes. No key begins or ends with '/', or has
-// an empty, "." or ".." part: such keys name nothing portable and are refused with kInvalid.
+// an empty, "." or ".." part: such keys name nothing portable and are refused with kInvalid. A
+// store may take fewer, and then refuses a put with kInvalid too: a tree of files no part above 255
+// bytes, and not both "a" and "a/b"; S3 only UTF-8.
 //
 // Atomic: a reader sees the old object or the new one, whole, never a mixture, also after kill -9.
 // After a power cut an object that was put and not flushed is the old one, the new one or (if it
 // was new) absent; never torn.
 //
-// Versions: every object has an etag that changes when its bytes do (a tree's, made of size and
-// mtime, can miss a change of equal size within one tick of the clock). A get with if_match fails
-// with kChanged rather than mix two versions.
+// Versions: every object has an etag that changes when its bytes do (a tree's, made of size, mtime
+// and inode, can miss a change of equal size within one tick of the clock). A get with if_match
+// fails with kChanged rather than mix two versions.
 //
 // Errors: kNotFound for a missing key (also from get, head, copy; remove of a missing key
 // succeeds), kChanged when if_match fails, kExists when if_absent does. `retryable` is set when the
