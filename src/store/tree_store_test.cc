@@ -1,6 +1,8 @@
 // What is particular to the tree store: files that others made, links, and what it leaves alone.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "io/faulty_file_system.h"
 #include "io/memory_file_system.h"
 #include "store/conformance.h"
@@ -149,20 +151,23 @@ TEST_F(TreeStoreTest, ListsOnlyTheDirectoriesItMust) {
     for (int f = 0; f < 3; ++f) write(fmt::format("/tree/top/d{}/f{}", d, f), "x");
   }
   const auto lists = [&](const ListOptions& options) {
-    io::FaultyFileSystem faulty({.only = io::CallKind::kList}, fs_);
+    io::FaultyFileSystem faulty({}, fs_);
     const auto store = open_tree_store(faulty, "/tree");
     EXPECT_THAT((*store)->list(options), IsOk());
-    return faulty.calls();
+    const std::vector<std::string> trace = faulty.trace();
+    return std::count_if(trace.begin(), trace.end(), [](const std::string& call) {
+      return call.find(" list ") != std::string::npos;
+    });
   };
   ListOptions after;
   after.start_after = "top/d7/f9";
-  EXPECT_EQ(lists(after), 5u);  // The root, top, d7 itself, d8 and d9.
+  EXPECT_EQ(lists(after), 5);  // The root, top, d7 itself, d8 and d9.
   ListOptions prefix;
   prefix.prefix = "top/d3/";
-  EXPECT_EQ(lists(prefix), 1u);
+  EXPECT_EQ(lists(prefix), 1);
   ListOptions few;
   few.limit = 2;
-  EXPECT_EQ(lists(few), 3u);
+  EXPECT_EQ(lists(few), 3);
 }
 
 TEST_F(TreeStoreTest, ListsHugeDirectories) {
