@@ -9,15 +9,17 @@
 // What every store keeps to, and the conformance tests check:
 //
 // Keys are 1 to 1024 bytes, any but NUL; they sort as bytes. No key begins or ends with '/', or has
-// an empty, "." or ".." part: such keys name nothing portable and are refused with kInvalid.
+// an empty, "." or ".." part: such keys name nothing portable and are refused with kInvalid. A
+// store may take fewer, and then refuses a put with kInvalid too: a tree of files no part above 255
+// bytes, and not both "a" and "a/b"; S3 only UTF-8.
 //
 // Atomic: a reader sees the old object or the new one, whole, never a mixture, also after kill -9.
 // After a power cut an object that was put and not flushed is the old one, the new one or (if it
 // was new) absent; never torn.
 //
-// Versions: every object has an etag that changes when its bytes do (a tree's, made of size and
-// mtime, can miss a change of equal size within one tick of the clock). A get with if_match fails
-// with kChanged rather than mix two versions.
+// Versions: every object has an etag that changes when its bytes do (a tree's, made of size, mtime
+// and inode, can miss a change of equal size within one tick of the clock). A get with if_match
+// fails with kChanged rather than mix two versions.
 //
 // Errors: kNotFound for a missing key (also from get, head, copy; remove of a missing key
 // succeeds), kChanged when if_match fails, kExists when if_absent does. `retryable` is set when the
@@ -28,7 +30,7 @@
 // never from inside the call; it must not block (starting another asynchronous call is fine) and
 // must not throw. So a blocking call must not be made from inside `done`. Lifetime: spans given to
 // a call stay valid until its `done`. A store outlives its calls: its destructor lets those under
-// way finish.
+// way finish, and must not run inside a `done`. Uploads go before their store.
 #pragma once
 
 #include <cstddef>
@@ -83,13 +85,15 @@ struct PutOptions : CallOptions {
 
 struct ListOptions : CallOptions {
   std::string prefix;  // Only keys that begin with it.
-  std::string
-      start_after;  // Only keys after this one: the last key (or common prefix) of the page before.
   bool by_folder =
       false;  // Keys with a '/' after the prefix are folded into `folders`, each named once.
+  // Only names after this one, be they keys or (with by_folder) folders: `next` of the page before,
+  // or any other string. So after "a/", or after "a/b", the folder "a/" is not shown.
+  std::string start_after;
   uint32_t limit = 1000;  // At most this many objects and folders in the page. 1 to 1000.
 };
 
+// A listing of several pages is no snapshot: what is put or removed between them is seen or not.
 struct ListPage {
   std::vector<ObjectInfo> objects;   // Sorted by key.
   std::vector<std::string> folders;  // Sorted; each ends with '/'.
@@ -135,7 +139,8 @@ class ObjectStore {
                          Done<ObjectInfo> done) = 0;
   virtual void async_head(std::string key, CallOptions options, Done<ObjectInfo> done) = 0;
   virtual void async_list(ListOptions options, Done<ListPage> done) = 0;
-  // Removes all; the answer lists those that could not be. An error means that nothing is known.
+  // Removes all; the answer lists those that could not be, with kInvalid for what cannot be a key.
+  // An error means that nothing is known.
   virtual void async_remove(std::vector<std::string> keys, CallOptions options,
                             Done<std::vector<RemoveFailure>> done) = 0;
   // As get and put, without the bytes coming here where the store can do that.
@@ -143,7 +148,8 @@ class ObjectStore {
                           Done<ObjectInfo> done) = 0;
   // On success every put, finish, copy and remove of this process that completed before the call
   // survives a power cut. After a failure, what was put since the last successful flush must be put
-  // again: it may be gone.
+  // again: it may be gone, and what it replaced be seen again. (A flush that only timed out or was
+  // cancelled has lost nothing.)
   virtual void async_flush(CallOptions options, Done<void> done) = 0;
 
   virtual Result<std::unique_ptr<Upload>> start_upload(std::string key, PutOptions options) = 0;
@@ -192,7 +198,8 @@ Result<std::unique_ptr<ObjectStore>> open_store(const std::string& address,
                                                 const StoreOptions& options);
 
 // A directory of objects that belongs to Penstock (docs/formats/file-store.md). One machine at a
-// time; several processes. `fs` outlives it.
+// time; several processes. Made when it is missing or empty, unless read_only; kInvalid when it
+// holds something else. Listings leave the etag out. `fs` outlives it.
 Result<std::unique_ptr<ObjectStore>> open_file_store(io::FileSystem& fs,
                                                      const std::string& directory,
                                                      bool read_only = false);
@@ -204,8 +211,12 @@ struct TreeOptions {
   // copies, and a power cut before flush() may leave torn files.
   bool sync_before_publish = true;
 };
-// Files below `directory`, as they are; keys are their relative paths. Symbolic links are followed
-// when they lead to regular files below it, and are otherwise not there. `fs` outlives it.
+// Files below `directory`, which must be there, as they are; keys are their relative paths.
+// Symbolic links are followed when they lead to regular files below it, and are otherwise not
+// there; links to directories never are. (In a `directory` given by a relative path no link is
+// followed.) Directories are made for puts and stay when they become empty; an empty one is in no
+// listing. Files whose names begin with ".penstock-tmp-" are unfinished puts, and not there. `fs`
+// outlives it.
 Result<std::unique_ptr<ObjectStore>> open_tree_store(io::FileSystem& fs,
                                                      const std::string& directory,
                                                      const TreeOptions& options = {});

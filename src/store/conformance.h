@@ -32,7 +32,7 @@ class StoreBed {
 struct StoreKind {
   std::string name;
   std::function<std::unique_ptr<StoreBed>()> make;
-  bool remote = false;           // A call costs milliseconds: fewer of them.
+  bool remote = false;           // A call may cost milliseconds: fewer of them.
   bool reopens = true;           // The data outlives the store.
   bool nests = true;             // "a" and "a/b" can both be objects.
   bool any_bytes = true;         // Keys need not be UTF-8.

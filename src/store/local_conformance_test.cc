@@ -3,7 +3,6 @@
 
 #include <filesystem>
 
-#include "io/faulty_file_system.h"
 #include "io/memory_file_system.h"
 #include "store/conformance.h"
 #include "store/counting_store.h"
@@ -84,6 +83,7 @@ StoreKind wrapped(std::string name, std::function<std::unique_ptr<ObjectStore>()
 template <typename Bed>
 StoreKind in_directory(std::string name, Open open, bool tree) {
   StoreKind kind;
+  kind.remote = std::is_same_v<Bed, LocalDirectoryBed>;  // Syncs of a real disk take their time.
   kind.name = std::move(name);
   kind.make = [open = std::move(open)] { return std::make_unique<Bed>(open); };
   kind.nests = !tree;

@@ -90,6 +90,7 @@ Result<TreeFile> TreeFiles::find(const std::string& key) const {
   TreeFile file{path_of(key), PENSTOCK_TRY(look(key))};
   if (file.info.kind == io::FileKind::kSymlink && root_.starts_with('/')) {
     const Result<std::string> real = real_path(fs_, file.path);
+    if (!real.ok() && real.error().code == ErrorCode::kIo) return real.error();
     if (!real.ok() || !real->starts_with(root_ == "/" ? root_ : root_ + "/")) return no_file(key);
     file = {*real, PENSTOCK_TRY(fs_.stat_link(*real))};
   }

@@ -249,11 +249,9 @@ Result<std::unique_ptr<Upload>> TreeStore::do_start_upload(const std::string& ke
 }
 
 Result<void> TreeStore::remove_one(const std::string& key) {
-  if (!PENSTOCK_TRY(files_.has_folder(folder_of(key)))) return {};
-  const Result<io::FileInfo> there = files_.look(key);
+  // A directory, or a link that leads elsewhere, is no object: it is not there and stays there.
+  const Result<TreeFile> there = files_.find(key);
   if (!there.ok()) return is_missing(there.error()) ? Result<void>() : there.error();
-  // Neither a directory nor a socket is an object; nor is a link that find() does not follow.
-  if (!files_.find(key).ok()) return {};
   const std::string path = files_.path_of(key);
   const Result<void> removed = fs_.remove(path);
   if (!removed.ok()) return is_missing(removed.error()) ? Result<void>() : removed;
