@@ -191,7 +191,7 @@ void HttpLoop::run() {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  do {
+  while (true) {
     run_posted();
     run_timers();
     if (curl_timer_ && *curl_timer_ <= Clock::now()) {
@@ -200,13 +200,13 @@ void HttpLoop::run() {
       curl_multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running);
     }
     finish_completed();
+    if (may_end()) return;
     wait_for_events();
     finish_completed();
-  } while (!is_idle());
+  }
 }
 
-// Whether the thread may end.
-bool HttpLoop::is_idle() {
+bool HttpLoop::may_end() {
   std::lock_guard lock(mutex_);
   return stopping_ && posted_.empty();
 }

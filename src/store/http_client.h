@@ -111,7 +111,7 @@ class HttpLoop {
   void* take_handle();
   void sweep_stalled();
   void schedule_sweep();
-  bool is_idle();
+  bool may_end();
 
   static int on_socket(void* easy, int socket, int what, void* self, void* socket_data);
   static int on_timer(void* multi, long timeout_ms, void* self);
