@@ -204,7 +204,7 @@ void S3Call::retry_or_fail(Error error, Nanoseconds asked_wait) {
   log_debug("S3 request failed; trying again",
             {{"request", client_.describe(request_.method, request_.key)},
              {"attempt", attempts_},
-             {"reason", client_.redacted(error).detail},
+             {"reason", client_.redacted(error.detail)},
              {"wait", format_duration(wait)}});
   last_error_ = std::move(error);
   const auto at = Clock::now() + wait;
@@ -237,8 +237,9 @@ void S3Call::finish(Result<HttpResponse> result) {
   const S3Done done = std::move(done_);
   if (result.ok()) return done(std::move(result), history_);
   client_.metrics_.failures[op]->add();
-  const Error error = result.error().with_context(client_.describe(request_.method, request_.key));
-  done(client_.redacted(error), history_);
+  Error error = result.error().with_context(client_.describe(request_.method, request_.key));
+  error.detail = client_.redacted(std::move(error.detail));
+  done(std::move(error), history_);
 }
 
 }  // namespace penstock::store

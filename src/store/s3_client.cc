@@ -89,6 +89,11 @@ std::shared_ptr<const S3Target> S3Client::target() const {
 }
 
 bool S3Client::move_to_region(const std::string& region) {
+  // It becomes part of a host's name, so the server's word is not enough.
+  const bool is_name = region.size() <= 64 && std::all_of(region.begin(), region.end(), [](char c) {
+                         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+                       });
+  if (!is_name) return false;
   S3Options moved = options_;
   moved.region = region;
   Result<S3Target> target = make_s3_target(moved, bucket_);
@@ -99,7 +104,7 @@ bool S3Client::move_to_region(const std::string& region) {
     target_ = std::make_shared<const S3Target>(std::move(*target));
   }
   log_warn("the bucket is in another region than configured; set AWS_REGION to save a round trip",
-           {{"bucket", bucket_}, {"configured", options_.region}, {"region", region}});
+           {{"bucket", bucket_}, {"configured", options_.region}, {"region", redacted(region)}});
   return true;
 }
 
@@ -112,10 +117,10 @@ std::string S3Client::describe(HttpMethod method, const std::string& key) const 
   return fmt::format("{} s3://{}/{}", http_method_name(method), bucket_, key);
 }
 
-Error S3Client::redacted(Error error) const {
-  replace_all(error.detail, options_.secret_key, "***");
-  replace_all(error.detail, options_.session_token, "***");
-  return error;
+std::string S3Client::redacted(std::string text) const {
+  replace_all(text, options_.secret_key, "***");
+  replace_all(text, options_.session_token, "***");
+  return text;
 }
 
 HttpRequest S3Client::sign(const S3Request& request, const std::string& body_hash) {

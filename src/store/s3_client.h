@@ -69,8 +69,8 @@ class S3Client {
   S3Place place() const;
   // "GET s3://bucket/key"
   std::string describe(HttpMethod method, const std::string& key) const;
-  // `error` without any secret that a server may have sent back.
-  Error redacted(Error error) const;
+  // `text` without any secret that a server may have sent back.
+  std::string redacted(std::string text) const;
 
   // For tests: what the client believes the server's clock is ahead.
   void set_clock_lead_s(int64_t seconds) { clock_lead_s_ = seconds; }
