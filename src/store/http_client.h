@@ -71,6 +71,7 @@ struct HttpSettings {
 
 // Threads: post() from any; all else only on the loop's own thread, that is inside a posted
 // function, a timer or a `done`.
+// Bounds: at most `connections` transfers are under way; others wait, as many as the callers begin.
 // Lifetime: the destructor runs what was posted, then ends the thread. The owner sees to it that no
 // transfer is left then; those that are end without their `done`.
 class HttpLoop {

@@ -83,7 +83,9 @@ void S3Call::send_first() {
     request_.body_hash = client_.hash_of(
         request_.text.empty() ? request_.body : std::as_bytes(std::span(request_.text)));
   }
-  HttpRequest http = client_.sign(request_, request_.body_hash);
+  target_ = client_.target();
+  clock_lead_s_ = client_.clock_lead_s_;
+  HttpRequest http = client_.sign(request_, *target_, clock_lead_s_);
   if (request_.may_hedge && client_.options_.hedge_after.count() > 0) {
     http.slow_after = client_.options_.hedge_after;
     http.on_slow = [self = shared_from_this()] { self->send_hedge(); };
@@ -97,7 +99,7 @@ void S3Call::send_first() {
 void S3Call::send_hedge() {
   if (finished_ || first_ == 0 || hedge_ != 0) return;
   hedge_bytes_.resize(request_.into.size());
-  HttpRequest http = client_.sign(request_, request_.body_hash);
+  HttpRequest http = client_.sign(request_, *target_, clock_lead_s_);
   http.into = hedge_bytes_;
   http.urgent = true;
   count_request();
@@ -150,7 +152,7 @@ void S3Call::judge(Result<HttpResponse> result) {
 void S3Call::judge_refusal(const HttpResponse& response) {
   if (response.status >= 500) history_.maybe_repeated = true;
   if (ask_again_for_reason(response)) return send_first();
-  S3Failure failure = s3_failure(response, client_.place());
+  S3Failure failure = s3_failure(response, client_.place(*target_));
   if (failure.clock_skewed && correct_clock(response, failure)) return send_first();
   if (!failure.other_region.empty() && !region_followed_ &&
       client_.move_to_region(failure.other_region)) {
@@ -180,10 +182,10 @@ bool S3Call::ask_again_for_reason(const HttpResponse& response) {
 bool S3Call::correct_clock(const HttpResponse& response, S3Failure& failure) {
   const std::optional<int64_t> lead_s = server_clock_lead_s(response, local_seconds());
   if (!lead_s) return false;
-  const int64_t error_s = *lead_s - client_.clock_lead_s_.load();
-  if (!clock_corrected_ && std::abs(error_s) >= kSkewWorthCorrecting_s) {
+  if (!clock_corrected_ && std::abs(*lead_s - clock_lead_s_) >= kSkewWorthCorrecting_s) {
     clock_corrected_ = true;
-    client_.clock_lead_s_ = *lead_s;
+    // All calls under way find out; one says so.
+    if (client_.clock_lead_s_.exchange(*lead_s) != clock_lead_s_) return true;
     log_warn("the server's clock differs; signing with its time. Set this machine's clock",
              {{"server", client_.place().endpoint}, {"finding", describe_clock(*lead_s)}});
     return true;

@@ -48,6 +48,9 @@ class S3Call : public std::enable_shared_from_this<S3Call> {
   Clock::time_point begun_at_;
   Clock::time_point sent_at_;
   uint32_t attempts_ = 0;
+  // What the attempt was signed for: another call may have learned better since.
+  std::shared_ptr<const S3Target> target_;
+  int64_t clock_lead_s_ = 0;
   bool clock_corrected_ = false;
   bool region_followed_ = false;
   bool finished_ = false;

@@ -108,9 +108,8 @@ bool S3Client::move_to_region(const std::string& region) {
   return true;
 }
 
-S3Place S3Client::place() const {
-  const std::shared_ptr<const S3Target> target = this->target();
-  return {bucket_, target->host, target->region, !options_.access_key.empty()};
+S3Place S3Client::place(const S3Target& target) const {
+  return {bucket_, target.host, target.region, !options_.access_key.empty()};
 }
 
 std::string S3Client::describe(HttpMethod method, const std::string& key) const {
@@ -123,22 +122,21 @@ std::string S3Client::redacted(std::string text) const {
   return text;
 }
 
-HttpRequest S3Client::sign(const S3Request& request, const std::string& body_hash) {
-  const std::shared_ptr<const S3Target> target = this->target();
-  const std::string path = target->encoded_path(request.key);
+HttpRequest S3Client::sign(const S3Request& request, const S3Target& target, int64_t clock_lead_s) {
+  const std::string path = target.encoded_path(request.key);
   const std::string query = canonical_query(request.query);
-  const auto now = std::chrono::system_clock::now() + std::chrono::seconds(clock_lead_s_.load());
+  const auto now = std::chrono::system_clock::now() + std::chrono::seconds(clock_lead_s);
   std::vector<NameValue> added = signer_.sign({.method = http_method_name(request.method),
-                                               .host = target->host,
+                                               .host = target.host,
                                                .encoded_path = path,
                                                .canonical_query = query,
                                                .headers = request.headers,
-                                               .payload_hash = body_hash,
-                                               .region = target->region,
+                                               .payload_hash = request.body_hash,
+                                               .region = target.region,
                                                .time = std::chrono::system_clock::to_time_t(now)});
   HttpRequest http;
   http.method = request.method;
-  http.url = target->url(path, query);
+  http.url = target.url(path, query);
   http.headers = request.headers;
   std::move(added.begin(), added.end(), std::back_inserter(http.headers));
   http.body = request.text.empty() ? request.body : std::as_bytes(std::span(request.text));

@@ -66,11 +66,16 @@ class S3Client {
 
   const S3Options& options() const { return options_; }
   const std::string& bucket() const { return bucket_; }
-  S3Place place() const;
+  S3Place place() const { return place(*target()); }
   // "GET s3://bucket/key"
   std::string describe(HttpMethod method, const std::string& key) const;
   // `text` without any secret that a server may have sent back.
   std::string redacted(std::string text) const;
+
+  // Whether the server understands If-Match as we write it; found out by the first that it does
+  // not.
+  bool knows_if_match() const { return knows_if_match_; }
+  void give_up_if_match() { knows_if_match_ = false; }
 
   // For tests: what the client believes the server's clock is ahead.
   void set_clock_lead_s(int64_t seconds) { clock_lead_s_ = seconds; }
@@ -80,9 +85,11 @@ class S3Client {
 
   S3Client(std::string bucket, const S3Options& options);
   std::shared_ptr<const S3Target> target() const;
+  S3Place place(const S3Target& target) const;
   // False when the region is already that one, or leads nowhere.
   bool move_to_region(const std::string& region);
-  HttpRequest sign(const S3Request& request, const std::string& body_hash);
+  // `clock_lead_s` is how far the server's clock is ahead.
+  HttpRequest sign(const S3Request& request, const S3Target& target, int64_t clock_lead_s);
 
   const std::string bucket_;
   const S3Options options_;
@@ -90,6 +97,7 @@ class S3Client {
   Signer signer_;
   S3Backoff backoff_;
   std::atomic<int64_t> clock_lead_s_{0};
+  std::atomic<bool> knows_if_match_{true};
   mutable std::mutex mutex_;
   std::shared_ptr<const S3Target> target_;
   std::atomic<uint32_t> next_loop_{0};

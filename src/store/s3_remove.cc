@@ -68,13 +68,17 @@ void Removal::remove_one(const std::string& full_key) {
   request.op = S3Op::kRemove;
   request.method = HttpMethod::kDelete;
   request.key = full_key;
+  request.also_accept = 404;
   request.call = options_;
   client_.send(std::move(request), [self = shared_from_this(), full_key](
                                        const Result<HttpResponse>& response, const S3History&) {
-    // A missing bucket is an error; a missing key is what was wanted.
-    const bool is_gone = !response.ok() && response.error().code == ErrorCode::kNotFound &&
-                         response.error().detail.find("NoSuchBucket") == std::string::npos;
-    if (!response.ok() && !is_gone) self->fail(full_key, response.error());
+    if (!response.ok()) {
+      self->fail(full_key, response.error());
+    } else if (response->status == 404) {
+      // A missing bucket is an error; a missing key is what was wanted.
+      S3Failure failure = s3_failure(*response, self->client_.place());
+      if (failure.code == "NoSuchBucket") self->fail(full_key, std::move(failure.error));
+    }
     self->leave();
   });
 }

@@ -44,6 +44,7 @@ struct Read {
   std::span<std::byte> into;
   GetOptions options;
   bool verify_content;
+  bool send_if_match;
   uint32_t rounds_left = 3;  // Of asking again because the object changed while we looked.
 
   Result<void> check(const HttpResponse& response) const {
@@ -69,27 +70,33 @@ void send_read(S3Client& client, const std::string& full_key, const std::shared_
   request.into = read->into;
   request.headers.emplace_back(
       "range", fmt::format("bytes={}-{}", read->offset, read->offset + read->into.size() - 1));
-  // Without quotes: Ceph knows no others, and the rest take both.
-  if (!read->options.if_match.empty()) {
+  // Without quotes: Ceph knows no others, and the rest take both. It only saves sending the wrong
+  // bytes; what decides is the etag of the answer.
+  const bool is_conditional = read->send_if_match && !read->options.if_match.empty();
+  if (is_conditional) {
     request.headers.emplace_back("if-match", read->options.if_match);
   }
+  if (read->options.bypass_cache) request.headers.emplace_back("cache-control", "no-cache");
   if (read->offset == 0) request.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
   request.also_accept = 416;
   request.may_hedge = true;
   request.call = read->options;
   request.check = [read](const HttpResponse& response) { return read->check(response); };
-  client.send(std::move(request), [&client, full_key, read, done = std::move(done)](
+  client.send(std::move(request), [&client, full_key, read, is_conditional, done = std::move(done)](
                                       Result<HttpResponse> answer, const S3History&) {
-    if (!answer.ok()) return done(std::move(answer).error());
-    if (answer->status == 416) return head_for_read(client, full_key, read, done);
+    const bool was_refused =
+        !answer.ok() && is_conditional && answer.error().code == ErrorCode::kChanged;
+    if (!answer.ok() && !was_refused) return done(std::move(answer).error());
+    if (was_refused || answer->status == 416) return head_for_read(client, full_key, read, done);
     S3Metrics::get().bytes_read->add(answer->bytes);
     done(read_answer(read->shown_key, read->offset, read->into.size(), read->options.if_match,
                      *answer));
   });
 }
 
-// For reads of no bytes: those that ask for none, and those past the end, whose refusal (416) need
-// not tell the object's version.
+// For reads that brought no bytes: those that ask for none; those past the end, whose refusal (416)
+// need not tell the object's version; and those whose condition failed, which is believed only when
+// the object's etag confirms it.
 void head_for_read(S3Client& client, const std::string& full_key, std::shared_ptr<Read> read,
                    Done<GetResult> done) {
   head_object(
@@ -105,7 +112,11 @@ void head_for_read(S3Client& client, const std::string& full_key, std::shared_pt
                           client.describe(HttpMethod::kHead, full_key), info->etag, if_match)));
         }
         if (read->into.empty() || read->offset >= info->size) return done(GetResult{0, *info});
-        // It grew between the two requests.
+        // It grew between the two requests, or the server does not understand our condition.
+        if (!if_match.empty() && read->send_if_match) {
+          read->send_if_match = false;
+          client.give_up_if_match();
+        }
         if (read->rounds_left-- > 0) return send_read(client, full_key, read, done);
         done(make_error(ErrorCode::kChanged,
                         fmt::format("{}: the object keeps changing",
@@ -159,8 +170,9 @@ void S3Store::async_get(std::string key, uint64_t offset, std::span<std::byte> i
     return refuse(std::move(done), checked.error());
   }
   const std::string full_key = prefix_ + key;
-  auto read = std::make_shared<Read>(
-      Read{std::move(key), offset, into, std::move(options), client_->options().verify_content});
+  auto read =
+      std::make_shared<Read>(Read{std::move(key), offset, into, std::move(options),
+                                  client_->options().verify_content, client_->knows_if_match()});
   // The last byte of a range is named too, and must be a number.
   const bool past_all = offset > UINT64_MAX - into.size();
   if (into.empty() || past_all) return head_for_read(*client_, full_key, read, std::move(done));

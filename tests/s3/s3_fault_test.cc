@@ -312,6 +312,34 @@ TEST_F(S3FaultTest, OtherRegionIsFollowedOnce) {
   EXPECT_THAT(head.error().detail, HasSubstr("region mars-1"));
 }
 
+// A server that wants quotes around the etag says 412 though nothing changed.
+TEST_F(S3FaultTest, ConditionThatTheServerMisunderstandsIsCheckedHere) {
+  const auto store = open(proxy_options());
+  GetOptions options;
+  options.if_match = direct_->head("k")->etag;
+  set_rules(R"([{"match": "GET /", "times": 1, "answer": 412, "code": "PreconditionFailed"}])");
+  const auto got = read(*store, options);
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  EXPECT_TRUE(into_ == bytes_);
+  options.if_match = "another";
+  EXPECT_EQ(read(*store, options).error().code, ErrorCode::kChanged);
+}
+
+TEST_F(S3FaultTest, ClockSkewFoundByManyAtOnce) {
+  const auto store = open(direct_options());
+  store->client().set_clock_lead_s(-7200);
+  std::latch all(16);
+  std::atomic<int> failed{0};
+  for (int i = 0; i < 16; ++i) {
+    store->async_head("k", {}, [&](const Result<ObjectInfo>& info) {
+      if (!info.ok()) ++failed;
+      all.count_down();
+    });
+  }
+  all.wait();
+  EXPECT_EQ(failed, 0);
+}
+
 TEST_F(S3FaultTest, DestructorWaitsForRetries) {
   auto store = open(proxy_options());
   set_rules(R"([{"match": "PUT /", "times": 3, "answer": 500, "code": "InternalError"}])");
