@@ -1,8 +1,21 @@
 // S3 and what speaks it (Ceph, MinIO, GCS and others through their interoperability endpoints).
+//
+// What an S3 store adds to the contract of store.h:
+//
+// Times: mtime is the server's. It comes in whole seconds from get and head; from put and an upload
+// it is when the server answered, which may differ by a second.
+// put with if_absent is atomic (If-None-Match). After a lost answer it is found out whether the
+// object that is there is the one we put, so kExists always means somebody else's. An upload of
+// more than one part is atomic in this way only where the server honours the condition when an
+// upload is completed (AWS does; Ceph does not: there the check comes just before).
+// Uploads have at most 10,000 parts. One that is cut off by a crash of this process leaves its
+// parts on the server: give buckets a lifecycle rule that removes incomplete uploads.
+// Listings leave out keys that no store can name ("a//b", "dir/").
+// Clocks: when the server says that ours is wrong its time is taken for signing, with a warning.
+// Regions: when AWS says that the bucket is elsewhere the store moves there, with a warning.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -41,9 +54,9 @@ struct S3Options {
   Nanoseconds connect_timeout = std::chrono::seconds(10);
   Nanoseconds stall_timeout =
       std::chrono::seconds(30);  // No byte either way for so long: try again.
-  Nanoseconds hedge_after =
-      Nanoseconds(0);               // A ranged read still waiting for its first byte then is
-                                    // sent a second time; the first answer wins. 0: never.
+  // A read still waiting for its first byte so long after it was sent is sent a second time, into
+  // memory of its own; the first whole answer wins. 0: never.
+  Nanoseconds hedge_after = Nanoseconds(0);
   uint64_t part_bytes = 16 * kMiB;  // Of uploads. 5 MiB to 5 GiB.
   uint32_t parts_in_flight = 4;     // Per upload: memory is part_bytes times this.
   bool verify_content = false;      // Check whole-object reads against the MD5 in the etag,

@@ -1,0 +1,131 @@
+"""Real power cuts: a file system on a loop image is shut down under a writing store, then mounted.
+
+The shutdown (FS_IOC_SHUTDOWN without a log flush) drops all that has not reached the device, as a
+power cut does.
+"""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WRITER = ROOT / "build/release/tests/powercut/store_writer"
+FS_IOC_SHUTDOWN = 0x8004587D
+NO_LOG_FLUSH = 2
+MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a loop image takes root")
+
+
+def run(*command):
+    return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True)
+
+
+class LoopDisk:
+    def __init__(self, folder, kind):
+        self.image = folder / "image"
+        self.place = folder / "mnt"
+        self.place.mkdir()
+        with self.image.open("wb") as image:
+            image.truncate(512 << 20)
+        run(*MAKE[kind], self.image)
+        self.device = run(
+            "losetup", "--find", "--show", "--direct-io=on", self.image
+        ).stdout.strip()
+        self.mount()
+
+    def mount(self):
+        run("mount", self.device, self.place)
+
+    def unmount(self):
+        run("umount", self.place)
+
+    def cut_power(self):
+        fd = os.open(self.place, os.O_RDONLY)
+        try:
+            fcntl.ioctl(fd, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+        finally:
+            os.close(fd)
+
+    def close(self):
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self.unmount()
+        run("losetup", "--detach", self.device)
+
+
+@pytest.fixture(params=["ext4", "xfs"])
+def disk(request, tmp_path):
+    disk = LoopDisk(tmp_path, request.param)
+    yield disk
+    disk.close()
+
+
+def write_until_cut(disk, address, seed):
+    """What the writer said it did, in order."""
+    writer = subprocess.Popen(
+        [WRITER, "write", address, str(seed)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(random.Random(seed).uniform(0.15, 0.6))
+    assert writer.poll() is None, writer.stderr.read()
+    disk.cut_power()
+    told, complaint = writer.communicate(timeout=60)
+    assert writer.returncode == 1, complaint  # It met an error, and said so.
+    return [line.split() for line in told.splitlines()]
+
+
+def allowed_states(start, steps):
+    """For each key: the versions it may have, None meaning absent."""
+    last_flush = max((i for i, step in enumerate(steps) if step[0] == "flushed"), default=-1)
+    flushed = dict(start)
+    for step in steps[: last_flush + 1]:
+        if step[0] != "flushed":
+            flushed[step[1]] = step[2] if step[0] == "put" else None
+    allowed = {key: {version} for key, version in flushed.items()}
+    for step in steps[last_flush + 1 :]:
+        before = allowed.setdefault(step[1], {None})
+        before.add(step[2] if step[0] == "put" else None)
+    return allowed, last_flush
+
+
+def check_round(disk, address, state, seed, old_boot):
+    steps = write_until_cut(disk, address, seed)
+    disk.unmount()
+    disk.mount()
+    old_boot()
+    allowed, last_flush = allowed_states(state, steps)
+    seen = dict(line.split() for line in run(WRITER, "dump", address).stdout.splitlines())
+    for key in seen.keys() | allowed.keys():
+        assert seen.get(key) in allowed.get(
+            key, {None}
+        ), f"seed {seed}: {key} is {seen.get(key)}, expected one of {allowed.get(key)}"
+    return seen, last_flush
+
+
+@pytest.mark.parametrize("kind", ["file", "tree"])
+def test_flushed_objects_survive_and_none_is_torn(disk, kind, request):
+    """Several cuts in a row on one store: each starts from what the one before left."""
+    address = f"{kind}:{disk.place}/store"
+    (disk.place / "store").mkdir()
+    run("sync", "-f", disk.place)
+
+    def old_boot():
+        """The machine did not really boot: give what lies there the name of another boot."""
+        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        for pending in (disk.place / "store").glob(f"*{boot}*"):
+            pending.rename(pending.with_name(pending.name.replace(boot, "0" * len(boot))))
+
+    state, flushes = {}, 0
+    for seed in range(4 if "long" not in request.config.getoption("-m", "") else 40):
+        state, last_flush = check_round(disk, address, state, seed, old_boot)
+        flushes += last_flush >= 0
+    assert flushes > 0, "no round flushed anything: nothing was tested"
