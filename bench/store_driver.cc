@@ -24,10 +24,13 @@ namespace {
 using namespace penstock;
 
 struct Work {
+  Work(store::ObjectStore& objects, bool puts, size_t objects_wanted, size_t object_bytes)
+      : store(objects), put(puts), count(objects_wanted), size(object_bytes) {}
+
   store::ObjectStore& store;
-  bool put;
-  size_t count;
-  size_t size;
+  const bool put;
+  const size_t count;
+  const size_t size;
   std::vector<io::Buffer> buffers;
   std::atomic<size_t> next{0};
   std::atomic<size_t> running{0};
@@ -107,7 +110,7 @@ Result<int> drive(const std::string& verb, const std::string& address, size_t co
   if (verb == "presign") return presign(address, count);
   const auto objects = PENSTOCK_TRY(store::open_store(address, {}));
   const auto memory = PENSTOCK_TRY(io::BufferProvider::create({.budget_bytes = 4 * kGiB}));
-  Work work{*objects, verb == "put", count, size, {}};
+  Work work(*objects, verb == "put", count, size);
   for (size_t i = 0; i < concurrency; ++i) work.buffers.push_back(PENSTOCK_TRY(memory->take(size)));
   fill(work.buffers);
   return run(work, concurrency);
