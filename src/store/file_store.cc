@@ -132,9 +132,11 @@ Result<ObjectInfo> FileStore::do_copy(const std::string& from, const std::string
 
 Result<std::unique_ptr<Upload>> FileStore::do_start_upload(const std::string& key,
                                                            const PutOptions& options) {
-  return make_file_upload(
-      PENSTOCK_TRY(start_object()), options,
-      [this, key](TemporaryFile& file, const PutOptions& put) { return publish(file, key, put); });
+  std::unique_ptr<TemporaryFile> file = PENSTOCK_TRY(start_object());
+  return make_file_upload(std::move(file), options,
+                          [this, key](TemporaryFile& whole, const PutOptions& put) {
+                            return publish(whole, key, put);
+                          });
 }
 
 // Requires names_lock_.

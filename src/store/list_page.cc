@@ -33,7 +33,7 @@ void NameWindow::add(std::string_view name) {
   if (complete_up_to_ && name > *complete_up_to_) return;
   if (!names_.emplace(name).second) return;
   bytes_ += name.size();
-  while (names_.size() > names_max_ || bytes_ > bytes_max_) {
+  while (names_.size() > names_max_ || bytes_ > kBytesMax) {
     const auto last = std::prev(names_.end());
     bytes_ -= last->size();
     names_.erase(last);

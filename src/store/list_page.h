@@ -1,6 +1,7 @@
 // What listings have in common, whatever they list.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <set>
@@ -38,12 +39,14 @@ class PageFiller {
   ListPage page_;
 };
 
+// How many names a NameWindow holds at most; tests lower it. At least the 1000 of a page.
+inline std::atomic<size_t> name_window_max = size_t{64} * 1024;
+
 // The smallest of many names that come in no order, in bounded memory: those that do not fit are
 // dropped from the large end and can be had by going through the names again.
 class NameWindow {
  public:
-  explicit NameWindow(size_t names_max = size_t{64} * 1024, size_t bytes_max = size_t{16} << 20)
-      : names_max_(names_max), bytes_max_(bytes_max) {}
+  NameWindow() : names_max_(name_window_max.load()) {}
 
   void add(std::string_view name);
   // The smallest name inside, which leaves.
@@ -54,8 +57,9 @@ class NameWindow {
   const std::optional<std::string>& complete_up_to() const { return complete_up_to_; }
 
  private:
-  const size_t names_max_;
-  const size_t bytes_max_;
+  static constexpr size_t kBytesMax = size_t{16} << 20;  // Room for at least 1000 of the longest.
+
+  size_t names_max_;
   std::set<std::string, std::less<>> names_;
   size_t bytes_ = 0;
   std::optional<std::string> complete_up_to_;

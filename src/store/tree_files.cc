@@ -87,12 +87,14 @@ Result<TreeFile> TreeFiles::find(const std::string& key) const {
   const std::string_view folder(key.data(), slash == std::string::npos ? 0 : slash + 1);
   if (key.find(kTreeTemporaryPrefix, folder.size()) == folder.size()) return no_file(key);
   if (!PENSTOCK_TRY(has_folder(folder))) return no_file(key);
-  TreeFile file{path_of(key), PENSTOCK_TRY(look(key))};
+  io::FileInfo info = PENSTOCK_TRY(look(key));
+  TreeFile file{path_of(key), info};
   if (file.info.kind == io::FileKind::kSymlink && root_.starts_with('/')) {
     const Result<std::string> real = real_path(fs_, file.path);
     if (!real.ok() && real.error().code == ErrorCode::kIo) return real.error();
     if (!real.ok() || !real->starts_with(root_ == "/" ? root_ : root_ + "/")) return no_file(key);
-    file = {*real, PENSTOCK_TRY(fs_.stat_link(*real))};
+    info = PENSTOCK_TRY(fs_.stat_link(*real));
+    file = {*real, info};
   }
   if (file.info.kind != io::FileKind::kFile) return no_file(key);
   return file;

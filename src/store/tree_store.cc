@@ -243,9 +243,11 @@ Result<ObjectInfo> TreeStore::do_copy(const std::string& from, const std::string
 
 Result<std::unique_ptr<Upload>> TreeStore::do_start_upload(const std::string& key,
                                                            const PutOptions& options) {
-  return make_file_upload(
-      PENSTOCK_TRY(start_file(key)), options,
-      [this, key](TemporaryFile& file, const PutOptions& put) { return publish(file, key, put); });
+  std::unique_ptr<TemporaryFile> file = PENSTOCK_TRY(start_file(key));
+  return make_file_upload(std::move(file), options,
+                          [this, key](TemporaryFile& whole, const PutOptions& put) {
+                            return publish(whole, key, put);
+                          });
 }
 
 Result<void> TreeStore::remove_one(const std::string& key) {
