@@ -27,10 +27,6 @@ class S3Bed : public StoreBed {
   }
   const std::string bucket_ = next_bucket();
 };
-return fmt::format("bed{}", next++);
-}
-const std::string prefix_ = next_prefix();
-};
 
 StoreKind s3_kind() {
   StoreKind kind;
