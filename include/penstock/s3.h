@@ -10,6 +10,7 @@
 // upload is completed (AWS does; Ceph does not: there the check comes just before).
 // Uploads have at most 10,000 parts. One that is cut off by a crash of this process leaves its
 // parts on the server: give buckets a lifecycle rule that removes incomplete uploads.
+// Keys: the limit of 1024 bytes is for the prefix and the key together.
 // Listings leave out keys that no store can name ("a//b", "dir/").
 // Clocks: when the server says that ours is wrong its time is taken for signing, with a warning.
 // Regions: when AWS says that the bucket is elsewhere the store moves there, with a warning.

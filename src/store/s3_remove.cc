@@ -26,6 +26,7 @@ class Removal : public std::enable_shared_from_this<Removal> {
   void remove_batch(std::vector<std::string> full_keys, uint32_t round);
   void on_batch(const Result<HttpResponse>& response, uint32_t round);
   void fail(std::string_view full_key, Error error);
+  void fail_call(const Error& error);
   void leave();
 
   S3Client& client_;
@@ -47,6 +48,7 @@ void Removal::start(std::vector<std::string> keys) {
       fail(prefix_ + key, checked.error());
       continue;
     }
+    if (prefix_.size() + key.size() > 1024) continue;  // It cannot be there.
     (is_xml_text(key) && is_xml_text(prefix_) ? in_batches : alone).push_back(prefix_ + key);
   }
   if (in_batches.size() == 1) alone.push_back(std::move(in_batches.front())), in_batches.clear();
@@ -72,12 +74,14 @@ void Removal::remove_one(const std::string& full_key) {
   request.call = options_;
   client_.send(std::move(request), [self = shared_from_this(), full_key](
                                        const Result<HttpResponse>& response, const S3History&) {
-    if (!response.ok()) {
-      self->fail(full_key, response.error());
+    if (!response.ok() && response.error().code == ErrorCode::kPermission) {
+      self->fail(full_key, response.error());  // Other keys may be allowed.
+    } else if (!response.ok()) {
+      self->fail_call(response.error());
     } else if (response->status == 404) {
       // A missing bucket is an error; a missing key is what was wanted.
-      S3Failure failure = s3_failure(*response, self->client_.place());
-      if (failure.code == "NoSuchBucket") self->fail(full_key, std::move(failure.error));
+      const S3Failure failure = s3_failure(*response, self->client_.place());
+      if (failure.code == "NoSuchBucket") self->fail_call(failure.error);
     }
     self->leave();
   });
@@ -104,8 +108,7 @@ void Removal::remove_batch(std::vector<std::string> full_keys, uint32_t round) {
 
 void Removal::on_batch(const Result<HttpResponse>& response, uint32_t round) {
   if (!response.ok()) {
-    std::lock_guard lock(mutex_);
-    if (!error_) error_ = response.error();
+    fail_call(response.error());
   } else {
     std::vector<std::string> again;
     const auto errors = parse_delete_result(response->text);
@@ -132,6 +135,11 @@ void Removal::fail(std::string_view full_key, Error error) {
   full_key.remove_prefix(std::min(prefix_.size(), full_key.size()));
   std::lock_guard lock(mutex_);
   failures_.push_back({std::string(full_key), std::move(error)});
+}
+
+void Removal::fail_call(const Error& error) {
+  std::lock_guard lock(mutex_);
+  if (!error_) error_ = error;
 }
 
 void Removal::leave() {

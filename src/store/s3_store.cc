@@ -151,6 +151,16 @@ Done<T> S3Store::enter(Done<T> done) {
   return [pass, done = std::move(done)](Result<T> result) { done(std::move(result)); };
 }
 
+// The server's limit is on the whole key.
+Result<void> S3Store::check_full_key(const std::string& key) const {
+  PENSTOCK_TRY(check_key(key));
+  if (prefix_.size() + key.size() <= 1024) return {};
+  return make_error(ErrorCode::kInvalid,
+                    fmt::format("'{}' cannot be an object's key in {}: with the prefix it is "
+                                "longer than 1024 bytes",
+                                key, description()));
+}
+
 Result<void> S3Store::check_writable() const {
   if (!settings_.read_only) return {};
   return make_error(ErrorCode::kPermission, fmt::format("{} was opened read-only", description()));
@@ -166,7 +176,7 @@ Done<ObjectInfo> S3Store::with_key(std::string key, Done<ObjectInfo> done) {
 void S3Store::async_get(std::string key, uint64_t offset, std::span<std::byte> into,
                         GetOptions options, Done<GetResult> done) {
   if (!(done = enter(std::move(done)))) return;
-  if (Result<void> checked = check_key(key); !checked.ok()) {
+  if (Result<void> checked = check_full_key(key); !checked.ok()) {
     return refuse(std::move(done), checked.error());
   }
   const std::string full_key = prefix_ + key;
@@ -183,7 +193,7 @@ void S3Store::async_put(std::string key, std::span<const std::byte> bytes, PutOp
                         Done<ObjectInfo> done) {
   if (!(done = enter(std::move(done)))) return;
   Result<void> checked = check_writable();
-  if (checked.ok()) checked = check_key(key);
+  if (checked.ok()) checked = check_full_key(key);
   if (checked.ok() && bytes.size() > kS3PutBytesMax) {
     checked = make_error(ErrorCode::kInvalid,
                          fmt::format("{}: {} is more than one PUT can carry (5 GiB): use an upload",
@@ -196,7 +206,7 @@ void S3Store::async_put(std::string key, std::span<const std::byte> bytes, PutOp
 
 void S3Store::async_head(std::string key, CallOptions options, Done<ObjectInfo> done) {
   if (!(done = enter(std::move(done)))) return;
-  if (Result<void> checked = check_key(key); !checked.ok()) {
+  if (Result<void> checked = check_full_key(key); !checked.ok()) {
     return refuse(std::move(done), checked.error());
   }
   const std::string full_key = prefix_ + key;
@@ -229,23 +239,31 @@ void S3Store::async_copy(std::string from, std::string to, CallOptions options,
                          Done<ObjectInfo> done) {
   if (!(done = enter(std::move(done)))) return;
   Result<void> checked = check_writable();
-  if (checked.ok()) checked = check_key(from);
-  if (checked.ok()) checked = check_key(to);
+  if (checked.ok()) checked = check_full_key(from);
+  if (checked.ok()) checked = check_full_key(to);
   if (!checked.ok()) return refuse(std::move(done), checked.error());
   const std::string full_to = prefix_ + to;
   copy_object(*client_, prefix_ + from, full_to, settings_, options,
               with_key(std::move(to), std::move(done)));
 }
 
-void S3Store::async_flush(CallOptions /*options*/, Done<void> done) {
+void S3Store::async_flush(CallOptions options, Done<void> done) {
   if (!(done = enter(std::move(done)))) return;
+  if (options.cancel.stop_requested()) {
+    return refuse(std::move(done),
+                  make_error(ErrorCode::kCancelled, "flush: stopped by the caller"));
+  }
+  if (options.deadline <= HttpLoop::Clock::now()) {
+    return refuse(std::move(done),
+                  make_error(ErrorCode::kTimeout, "flush: the deadline passed", true));
+  }
   // S3 answers a write when it is durable.
   client_->post([done = std::move(done)] { done({}); });
 }
 
 Result<std::unique_ptr<Upload>> S3Store::start_upload(std::string key, PutOptions options) {
   PENSTOCK_TRY(check_writable());
-  PENSTOCK_TRY(check_key(key));
+  PENSTOCK_TRY(check_full_key(key));
   const std::string full_key = prefix_ + key;
   return make_s3_upload(client_, full_key, std::move(key), options);
 }

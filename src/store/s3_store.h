@@ -46,6 +46,7 @@ class S3Store : public ObjectStore {
   Done<T> enter(Done<T> done);
   template <typename T>
   void refuse(Done<T> done, Error error);
+  Result<void> check_full_key(const std::string& key) const;
   Result<void> check_writable() const;
   // Gives `done` the key as the store's users know it.
   Done<ObjectInfo> with_key(std::string key, Done<ObjectInfo> done);

@@ -24,6 +24,13 @@ namespace {
   std::exit(1);
 }
 
+size_t append_to_string(char* data, size_t size, size_t count, void* text) {
+  static_cast<std::string*>(text)->append(data, size * count);
+  return size * count;
+}
+
+}  // namespace
+
 Result<void> create_bucket(const std::string& bucket, const S3Options& options) {
   const std::shared_ptr<S3Client> client = PENSTOCK_TRY(S3Client::create(bucket, options));
   S3Request request;
@@ -35,13 +42,6 @@ Result<void> create_bucket(const std::string& bucket, const S3Options& options) 
   });
   return created.get_future().get();
 }
-
-size_t append_to_string(char* data, size_t size, size_t count, void* text) {
-  static_cast<std::string*>(text)->append(data, size * count);
-  return size * count;
-}
-
-}  // namespace
 
 ChildProxy::ChildProxy(const std::vector<std::string>& arguments) {
   int to_child[2];

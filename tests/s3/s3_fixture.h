@@ -38,6 +38,8 @@ struct S3TestServer {
   static S3TestServer& get();
 };
 
+Result<void> create_bucket(const std::string& bucket, const S3Options& options);
+
 class S3Test : public testing::Test {
  protected:
   void SetUp() override;

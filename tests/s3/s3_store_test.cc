@@ -120,6 +120,12 @@ TEST_F(S3StoreTest, InvalidKeysAreRefused) {
     EXPECT_EQ(store_->put(key, {}).error().code, ErrorCode::kInvalid) << key;
     EXPECT_EQ(store_->remove(key).error().code, ErrorCode::kInvalid) << key;
   }
+  // The prefix counts, too.
+  const std::string longest(1024 - prefix_.size() - 1, 'x');
+  put(longest, "x");
+  EXPECT_EQ(get(longest), "x");
+  EXPECT_EQ(get_error(longest + "x"), ErrorCode::kInvalid);
+  EXPECT_TRUE(store_->remove(std::vector<std::string>{longest, longest + "x"})->empty());
 }
 
 TEST_F(S3StoreTest, IfMatchTellsVersionsApart) {
