@@ -16,7 +16,8 @@
 
 namespace penstock::io {
 
-// Somebody who wants to know of memory before it is used for I/O. Threads: any.
+// Somebody who wants to know of memory before it is used for I/O.
+// Threads: any.
 class MemoryRegistrar {
  public:
   virtual ~MemoryRegistrar() = default;
@@ -73,8 +74,8 @@ class Buffer {
 struct BufferStats {
   uint64_t budget_bytes = 0;
   uint64_t in_use_bytes = 0;  // Handed out, rounded up as they are held.
-  uint64_t held_bytes =
-      0;  // From the operating system, in use or kept for reuse. Never above the budget.
+  // From the operating system, in use or kept for reuse. Never above the budget.
+  uint64_t held_bytes = 0;
   uint64_t peak_held_bytes = 0;
   bool registered = false;
   bool pinned = false;

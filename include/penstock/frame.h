@@ -36,10 +36,10 @@ struct CodecSpec {
 Result<CodecSpec> parse_codec(std::string_view text);
 
 inline constexpr size_t kFrameHeaderBytes = 40;
-inline constexpr size_t kFrameBytesMin =
-    256 * kKiB;  // Smallest frame size a writer may choose (the last may be shorter).
-inline constexpr size_t kFrameBytesMax =
-    kMiB;  // Largest raw size of any frame; decoders refuse more.
+// Smallest frame size a writer may choose (the last may be shorter).
+inline constexpr size_t kFrameBytesMin = 256 * kKiB;
+// Largest raw size of any frame; decoders refuse more.
+inline constexpr size_t kFrameBytesMax = kMiB;
 inline constexpr size_t kFrameBytesDefault = 512 * kKiB;
 
 // Who a frame is. Two frames that could be mistaken for each other must differ here.

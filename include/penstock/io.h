@@ -4,9 +4,8 @@
 //   auto fs = PENSTOCK_TRY(io::open_local_file_system({}));
 //   auto file = PENSTOCK_TRY(fs->open("/data/shard-0.tar", {.mode = io::CacheMode::kDirect}));
 //   size_t n = PENSTOCK_TRY(file->read(0, buffer.bytes()));            // one read, on this thread
-//   PENSTOCK_TRY(io::read_all(*file, requests));                       // many at once, then wait
-//   file->submit(io::IoRequest::read(offset, slice, [](Result<size_t> n) { ... }));  // or do not
-//   wait
+//   PENSTOCK_TRY(io::run_all(*file, requests));                        // many at once, then wait
+//   file->submit(io::IoRequest::read(offset, slice, done));           // or do not wait
 //
 // Which to use. read()/write(): one transfer, blocking, no thread is crossed. submit(): many
 // transfers in flight, which is what fast devices need; completions arrive on an engine thread. A
@@ -36,11 +35,12 @@ namespace penstock::io {
 // How a file's bytes meet the page cache.
 enum class CacheMode : uint8_t {
   kBuffered,  // Through the page cache, which keeps them: for data read again soon.
-  kDirect,    // O_DIRECT: device to memory. Any offset, size and address is accepted; aligned ones
-            // (see File::alignment) go straight, the rest is widened or goes through the page cache
-            // for its first and last block only.
-  kUncached,  // Through the page cache, which drops them afterwards (RWF_DONTCACHE, Linux 6.14 and
-              // later).
+  // O_DIRECT: device to memory. Any offset, size and address is accepted; aligned ones (see
+  // File::alignment) go straight, the rest is widened or goes through the page cache for its first
+  // and last block only.
+  kDirect,
+  // Through the page cache, which drops them afterwards (RWF_DONTCACHE, Linux 6.14 and later).
+  kUncached,
 };
 std::string_view cache_mode_name(CacheMode mode);
 
@@ -132,15 +132,17 @@ struct SpaceInfo {
 // What direct transfers must be multiples of to avoid any copying.
 struct Alignment {
   uint32_t memory_bytes = 1;
-  uint32_t offset_bytes =
-      1;  // Of offset and size. A power of two; 1 where the mode has no such rule.
+  // Of offset and size. A power of two; 1 where the mode has no such rule.
+  uint32_t offset_bytes = 1;
 };
 
 // An open file.
 // Threads: every call from any thread. Transfers of ranges that overlap in time may mix, as with
-// pread and pwrite. Lifetime: outlives its requests; the destructor closes, waiting for those in
-// flight. Its FileSystem outlives it. Transfers are whole: short transfers and EINTR/EAGAIN are
-// continued inside; what cannot go on is returned.
+// pread and pwrite.
+// Lifetime: outlives its requests; the destructor closes, waiting for those in flight, so neither it
+// nor close() may be called inside the `done` of one of them. Its FileSystem outlives it.
+// Transfers are whole: short transfers and EINTR/EAGAIN are continued inside; what cannot go on is
+// returned.
 class File {
  public:
   virtual ~File() = default;
@@ -254,8 +256,8 @@ enum class EngineKind : uint8_t {
 
 struct LocalOptions {
   EngineKind engine = EngineKind::kAuto;
-  uint32_t threads =
-      0;  // Rings, or threads of the pool. 0: one ring per four cores (1 to 4), or 32 threads.
+  // Rings, or threads of the pool. 0: one ring per four cores (1 to 4), or 32 threads.
+  uint32_t threads = 0;
   uint32_t queue_depth = 256;     // Requests at the device per ring. 1 to 4096.
   uint32_t pending_limit = 8192;  // Requests accepted beyond that before submit() waits.
 };

@@ -65,7 +65,8 @@ Error errno_error(int os_errno, std::string_view action);
 // An error that no errno stands behind; retryable only where asked for.
 Error make_error(ErrorCode code, std::string detail, bool retryable = false);
 
-// A T or an Error. Threads: as safe as T. Reading the side that is not there is a bug (asserted).
+// A T or an Error.
+// Threads: as safe as T. Reading the side that is not there is a bug (asserted).
 template <typename T>
 class [[nodiscard]] Result {
  public:

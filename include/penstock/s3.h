@@ -48,13 +48,12 @@ struct S3Options {
   // How hard.
   uint32_t connections = 64;  // At once, to this endpoint. 1 to 1024.
   uint32_t attempts = 8;      // Per request, the first included. 1 to 100.
-  Nanoseconds backoff_min =
-      std::chrono::milliseconds(50);  // Doubles per attempt, with full jitter,
-  Nanoseconds backoff_max =
-      std::chrono::seconds(10);  // up to this. SlowDown holds back every request.
+  // Doubles per attempt, with full jitter, up to backoff_max. SlowDown holds back every request.
+  Nanoseconds backoff_min = std::chrono::milliseconds(50);
+  Nanoseconds backoff_max = std::chrono::seconds(10);
   Nanoseconds connect_timeout = std::chrono::seconds(10);
-  Nanoseconds stall_timeout =
-      std::chrono::seconds(30);  // No byte either way for so long: try again.
+  // No byte either way for so long: try again.
+  Nanoseconds stall_timeout = std::chrono::seconds(30);
   // A read still waiting for its first byte so long after it was sent is sent a second time, into
   // memory of its own; the first whole answer wins. 0: never.
   Nanoseconds hedge_after = Nanoseconds(0);

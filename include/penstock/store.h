@@ -28,9 +28,10 @@
 //
 // Threads: all calls from any thread. `done` is called exactly once, on a thread of the store,
 // never from inside the call; it must not block (starting another asynchronous call is fine) and
-// must not throw. So a blocking call must not be made from inside `done`. Lifetime: spans given to
-// a call stay valid until its `done`. A store outlives its calls: its destructor lets those under
-// way finish, and must not run inside a `done`. Uploads go before their store.
+// must not throw. So a blocking call must not be made from inside `done`.
+// Lifetime: spans given to a call stay valid until its `done`. A store outlives its calls: its
+// destructor lets those under way finish, and must not run inside a `done`. Uploads go before their
+// store.
 #pragma once
 
 #include <cstddef>
@@ -68,25 +69,25 @@ struct CallOptions {
 
 struct GetOptions : CallOptions {
   std::string if_match;  // An etag: kChanged when the object has another.
-  bool bypass_cache =
-      false;  // From the source, past every cache on the way: for a reader that found wrong bytes.
+  // From the source, past every cache on the way: for a reader that found wrong bytes.
+  bool bypass_cache = false;
 };
 
 struct GetResult {
-  size_t bytes =
-      0;  // Written to the front of `into`; less than its size only where the object ends.
+  // Written to the front of `into`; less than its size only where the object ends.
+  size_t bytes = 0;
   ObjectInfo info;  // Of the whole object, as of this read.
 };
 
 struct PutOptions : CallOptions {
-  bool if_absent =
-      false;  // kExists when the key is there. kUnsupported where !capabilities().put_if_absent.
+  // kExists when the key is there. kUnsupported where !capabilities().put_if_absent.
+  bool if_absent = false;
 };
 
 struct ListOptions : CallOptions {
   std::string prefix;  // Only keys that begin with it.
-  bool by_folder =
-      false;  // Keys with a '/' after the prefix are folded into `folders`, each named once.
+  // Keys with a '/' after the prefix are folded into `folders`, each named once.
+  bool by_folder = false;
   // Only names after this one, be they keys or (with by_folder) folders: `next` of the page before,
   // or any other string. So after "a/", or after "a/b", the folder "a/" is not shown.
   std::string start_after;
@@ -113,7 +114,8 @@ struct Capabilities {
 };
 
 // A large object written piece by piece, in bounded memory. Nothing is visible before finish();
-// destroying it unfinished aborts and leaves nothing behind. Threads: one at a time. Blocking.
+// destroying it unfinished aborts and leaves nothing behind.
+// Threads: one at a time. Blocking.
 class Upload {
  public:
   virtual ~Upload() = default;
@@ -186,8 +188,8 @@ Result<void> check_key(std::string_view key);
 struct S3Options;
 
 struct StoreOptions {
-  io::FileSystem* file_system =
-      nullptr;  // For file: and tree:. Null: the local one, made once for the process.
+  // For file: and tree:. Null: the local one, made once for the process.
+  io::FileSystem* file_system = nullptr;
   bool read_only = false;
   const S3Options* s3 = nullptr;  // Null: from the environment (see s3.h).
 };

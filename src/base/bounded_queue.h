@@ -12,8 +12,11 @@
 namespace penstock {
 
 // A queue that holds at most `capacity` items: pushing to a full one waits, so that a fast producer
-// cannot fill memory. Threads: all calls from any thread. Order: first in, first out. Closing:
-// close() refuses new items; what is inside is still handed out, then pop() returns nothing.
+// cannot fill memory.
+// Threads: all calls from any thread.
+// Order: first in, first out.
+// Closing: close() refuses new items; what is inside is still handed out, then pop() returns
+// nothing.
 // Lifetime: close() and let every waiter return before destroying it.
 template <typename T>
 class BoundedQueue {

@@ -72,8 +72,9 @@ class Histogram {
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 // Owns metrics by name and labels. Asking twice for the same one gives the same one.
-// Threads: all calls from any thread. Lifetime: metrics live as long as their registry.
-// A name has one kind and one help text: asking for it as another kind is a bug (asserted).
+// Threads: all calls from any thread.
+// Lifetime: metrics live as long as their registry. A name has one kind and one help text: asking
+// for it as another kind is a bug (asserted).
 class Metrics {
  public:
   Counter& counter(std::string_view name, std::string_view help, const Labels& labels = {});

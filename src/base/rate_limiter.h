@@ -9,10 +9,10 @@
 
 namespace penstock {
 
-// A token bucket: over any stretch of time at most rate × time + burst units pass.
-// A request larger than the burst passes when the bucket is full and leaves it in debt, so that no
-// size is impossible. Threads: all calls from any thread; waiters pass in the order of their
-// reservations.
+// A token bucket: over any stretch of time at most rate × time + burst units pass. A request larger
+// than the burst passes when the bucket is full and leaves it in debt, so that no size is
+// impossible.
+// Threads: all calls from any thread; waiters pass in the order of their reservations.
 class RateLimiter {
  public:
   // `per_second` units a second; 0 means no limit. `burst` units may pass at once after idling.

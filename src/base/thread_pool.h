@@ -18,7 +18,8 @@ size_t available_cores();
 
 // A fixed set of named threads ("NAME-0", "NAME-1", ...) that run tasks from one bounded queue.
 // Threads: submit() from any thread; from a task only with try_submit(), or a full queue waits for
-// itself. Stopping: stop() refuses new tasks, runs those queued, joins. The destructor stops.
+// itself.
+// Stopping: stop() refuses new tasks, runs those queued, joins. The destructor stops.
 // Failure: a task must not throw; one that does ends the process.
 class ThreadPool {
  public:

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // --help and --version come this way too, and are no error; everything else is one exit code for scripts.
+    // --help and --version come this way too, and are no error; the rest is one code for scripts.
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   return run();

@@ -11,8 +11,8 @@
 namespace penstock::io {
 
 // The bounce buffers of a file system's unaligned direct transfers: at most kBuffers of
-// kBounceBytes, made when first needed. Threads: any. Waiters are served in order. Everything is
-// back before it is destroyed.
+// kBounceBytes, made when first needed.
+// Threads: any. Waiters are served in order. Everything is back before it is destroyed.
 class BouncePool {
  public:
   static constexpr size_t kBuffers = 64;

@@ -13,8 +13,10 @@ namespace penstock::io {
 
 // Calls `done` functions one after the other on a thread of its own: the engine thread of file
 // systems that have their answers at once. The thread starts with the first post(), so that one
-// never used costs nothing. Threads: post() from any thread. Stopping: the destructor delivers what
-// was posted, then joins; nobody may post meanwhile, save completions themselves.
+// never used costs nothing.
+// Threads: post() from any thread.
+// Stopping: the destructor delivers what was posted, then joins; nobody may post meanwhile, save
+// completions themselves.
 class CompletionThread {
  public:
   struct Item {

@@ -8,7 +8,8 @@
 namespace penstock::io {
 
 // The CUDA driver, found at run time: one build runs with and without a GPU. Only what pinning
-// memory takes. Threads: any. Lives until the process ends: the driver cannot be unloaded safely.
+// memory takes.
+// Threads: any. Lives until the process ends: the driver cannot be unloaded safely.
 class CudaDriver {
  public:
   // The driver with at least one device, or kUnsupported with the reason. Asked once per process.

@@ -58,7 +58,8 @@ Ring::~Ring() {
   }
   wake();
   thread_.join();
-  ::close(wake_fd_);  // Not by the thread: it could end, and the number be reused, before wake() writes.
+  // Not by the thread: it could end, and the number be reused, before wake() writes.
+  ::close(wake_fd_);
 }
 
 Ring* Ring::current() {

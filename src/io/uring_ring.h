@@ -17,7 +17,8 @@
 namespace penstock::io {
 
 // The memory that rings may register, by region id. Rings pick entries up when they first meet an
-// id, so that adding memory never waits for a ring. Threads: any.
+// id, so that adding memory never waits for a ring.
+// Threads: any.
 class RegionTable {
  public:
   static constexpr uint32_t kRegions = 1024;

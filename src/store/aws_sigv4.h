@@ -56,7 +56,8 @@ struct SigningInput {
   time_t time = 0;  // As the server's clock has it.
 };
 
-// Signs for one set of credentials. Threads: all calls from any thread.
+// Signs for one set of credentials.
+// Threads: all calls from any thread.
 class Signer {
  public:
   explicit Signer(Credentials credentials, std::string service = "s3");

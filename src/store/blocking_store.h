@@ -15,7 +15,8 @@ Result<void> check_call(const CallOptions& options);
 // A store written as blocking code: every call runs on one of the store's own threads. What all
 // stores refuse alike (bad keys, calls that are too late, writes to a read-only store) never
 // reaches the do_ functions, which may run on many threads at once and use check_call() between
-// their steps. Errors are given the name of the object here.
+// their steps.
+// Errors are given the name of the object here.
 class BlockingStore : public ObjectStore {
  public:
   void async_get(std::string key, uint64_t offset, std::span<std::byte> into, GetOptions options,

@@ -23,7 +23,8 @@ struct CallCounts {
 };
 
 // Passes every call on to `inner` and counts it. A call is counted when it is made, its bytes and
-// errors when it is done, before `done` runs. Threads and lifetime as for any store.
+// errors when it is done, before `done` runs.
+// Threads and lifetime as for any store.
 class CountingStore final : public ObjectStore {
  public:
   explicit CountingStore(std::unique_ptr<ObjectStore> inner) : inner_(std::move(inner)) {}

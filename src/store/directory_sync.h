@@ -10,7 +10,8 @@
 namespace penstock::store {
 
 // Remembers in which directories below a root names came, went or were replaced, and makes them
-// durable together. Threads: changed() from any thread; sync() by one at a time.
+// durable together.
+// Threads: changed() from any thread; sync() by one at a time.
 class DirectorySync {
  public:
   // `directories_stay`: no one ever removes a directory below the root, so that one whose own name

@@ -29,7 +29,8 @@ struct FaultyStoreOptions {
   double corrupt_rate = 0;   // A get answers with one bit of its bytes wrong.
 };
 
-// A store that fails on purpose, around one that does not. Threads and lifetime as for any store.
+// A store that fails on purpose, around one that does not.
+// Threads and lifetime as for any store.
 class FaultyStore final : public ObjectStore {
  public:
   FaultyStore(std::unique_ptr<ObjectStore> inner, FaultyStoreOptions options);

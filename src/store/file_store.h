@@ -45,7 +45,8 @@ Result<void> prepare_file_store(io::FileSystem& fs, const std::string& root, boo
 Result<void> discard_leftovers(io::FileSystem& fs, const std::string& root);
 Result<TemporaryDirectory> make_temporary_directory(io::FileSystem& fs, const std::string& root);
 
-// The names that a scan found and no page has shown yet. Threads: all calls from any thread.
+// The names that a scan found and no page has shown yet.
+// Threads: all calls from any thread.
 class ListCursor {
  public:
   ListCursor(const ListOptions& options, std::string position);

@@ -47,7 +47,8 @@ struct S3History {
 // Called exactly once, on a thread of the client, never from inside send().
 using S3Done = std::function<void(Result<HttpResponse>, const S3History&)>;
 
-// Threads: all calls from any thread. Lifetime: outlives its requests; the owner waits for those.
+// Threads: all calls from any thread.
+// Lifetime: outlives its requests; the owner waits for those.
 class S3Client {
  public:
   static Result<std::shared_ptr<S3Client>> create(const std::string& bucket,

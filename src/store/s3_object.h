@@ -1,5 +1,5 @@
-// Single S3 operations that several parts of the store are made of. Keys are those in the bucket,
-// also in the ObjectInfo that comes back.
+// Single S3 operations that several parts of the store are made of.
+// Keys are those in the bucket, also in the ObjectInfo that comes back.
 #pragma once
 
 #include <span>

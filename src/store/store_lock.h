@@ -11,7 +11,8 @@
 namespace penstock::store {
 
 // One holder at a time among the threads of this process and among processes. What a process that
-// dies held is free again: the kernel drops it. Threads: acquire() from any thread.
+// dies held is free again: the kernel drops it.
+// Threads: acquire() from any thread.
 class StoreLock {
  public:
   class Held {

@@ -11,7 +11,8 @@
 namespace penstock::store {
 
 // A file being written under a temporary name, removed again unless it was moved to where it
-// belongs. Threads: one at a time.
+// belongs.
+// Threads: one at a time.
 class TemporaryFile {
  public:
   // kExists when the name is taken.

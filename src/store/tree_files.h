@@ -27,7 +27,8 @@ bool is_missing(const Error& error);
 // `path` without symbolic links, "." and ".."; requires that it begins with '/'.
 Result<std::string> real_path(io::FileSystem& fs, const std::string& path);
 
-// Finds objects below a root. Threads: all calls from any thread.
+// Finds objects below a root.
+// Threads: all calls from any thread.
 class TreeFiles {
  public:
   TreeFiles(io::FileSystem& fs, std::string root) : fs_(fs), root_(std::move(root)) {}
