@@ -1,0 +1,350 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+
+#include "base/log.h"
+#include "io/local_file.h"
+#include "penstock/io.h"
+
+// Newer than the headers of the systems we build on.
+#ifndef RWF_DONTCACHE
+#define RWF_DONTCACHE 0x00000080
+#endif
+
+namespace penstock::io {
+
+namespace {
+
+constexpr uint32_t kPageBytes = 4096;
+
+int open_flags(const OpenOptions& options) {
+  int flags = O_CLOEXEC;
+  switch (options.access) {
+    case Access::kRead:
+      flags |= O_RDONLY;
+      break;
+    case Access::kWrite:
+      flags |= O_WRONLY;
+      break;
+    case Access::kReadWrite:
+      flags |= O_RDWR;
+      break;
+  }
+  switch (options.create) {
+    case Create::kNever:
+      break;
+    case Create::kIfMissing:
+      flags |= O_CREAT;
+      break;
+    case Create::kMustNotExist:
+      flags |= O_CREAT | O_EXCL;
+      break;
+    case Create::kTruncate:
+      flags |= O_CREAT | O_TRUNC;
+      break;
+  }
+  return flags;
+}
+
+// Closes on the way out, unless released.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+// What direct transfers on this file must be aligned to; nothing when the file system says it
+// cannot do them.
+std::optional<Alignment> direct_alignment(int fd) {
+  struct statx info {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) != 0 ||
+      (info.stx_mask & STATX_DIOALIGN) == 0) {
+    // Not said (Linux before 6.1, or this file system): a page satisfies every device in use.
+    return Alignment{kPageBytes, kPageBytes};
+  }
+  if (info.stx_dio_offset_align == 0) return std::nullopt;
+  // At least a page for offsets: partial blocks go through the page cache, whose unit that is (see
+  // transfer.h).
+  return Alignment{std::max<uint32_t>(info.stx_dio_mem_align, 1),
+                   std::max(info.stx_dio_offset_align, kPageBytes)};
+}
+
+bool set_direct(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_DIRECT) == 0;
+}
+
+// Whether reads and writes that leave nothing in the page cache work here. The kernel checks the
+// flag the same way for both, so a read of one byte tells; a file open for writing only is opened
+// again for that.
+bool uncached_works(int fd, Access access) {
+  const Descriptor second(
+      access == Access::kWrite
+          ? ::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_RDONLY | O_CLOEXEC)
+          : -1);
+  char byte = 0;
+  const iovec vector{&byte, 1};
+  return ::preadv2(second.get() >= 0 ? second.get() : fd, &vector, 1, 0, RWF_DONTCACHE) >= 0;
+}
+
+Result<void> advise_at_open(int fd, Advice advice) {
+  constexpr int kAdvice[] = {POSIX_FADV_NORMAL, POSIX_FADV_SEQUENTIAL, POSIX_FADV_RANDOM,
+                             POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED};
+  if (advice == Advice::kNormal) return {};
+  const int result = ::posix_fadvise(fd, 0, 0, kAdvice[static_cast<size_t>(advice)]);
+  if (result != 0 && result != ESPIPE) return errno_error(result, "fadvise");
+  return {};
+}
+
+FileKind entry_kind(DIR* directory, const dirent& entry) {
+  switch (entry.d_type) {
+    case DT_REG:
+      return FileKind::kFile;
+    case DT_DIR:
+      return FileKind::kDirectory;
+    case DT_LNK:
+      return FileKind::kSymlink;
+    case DT_UNKNOWN:
+      break;  // Some file systems do not say.
+    default:
+      return FileKind::kOther;
+  }
+  const Result<FileInfo> info =
+      stat_path(::dirfd(directory), entry.d_name, AT_SYMLINK_NOFOLLOW, entry.d_name);
+  return info.ok() ? info->kind : FileKind::kOther;
+}
+
+class LocalLock final : public FileLock {
+ public:
+  explicit LocalLock(int fd) : fd_(fd) {}
+  ~LocalLock() override { ::close(fd_); }
+
+ private:
+  const int fd_;
+};
+
+class LocalFileSystemImpl final : public LocalFileSystem {
+ public:
+  explicit LocalFileSystemImpl(std::unique_ptr<Engine> engine)
+      : shared_{.engine = std::move(engine),
+                .read_bytes = Metrics::global().counter("penstock_io_read_bytes_total",
+                                                        "Bytes read from files."),
+                .written_bytes = Metrics::global().counter("penstock_io_written_bytes_total",
+                                                           "Bytes written to files."),
+                .syncs = Metrics::global().counter("penstock_io_syncs_total",
+                                                   "fsync and fdatasync calls.")} {}
+
+  Result<std::unique_ptr<File>> open(const std::string& path, const OpenOptions& options) override;
+
+  Result<FileInfo> stat(const std::string& path) override {
+    return stat_path(AT_FDCWD, path.c_str(), 0, path);
+  }
+  Result<FileInfo> stat_link(const std::string& path) override {
+    return stat_path(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, path);
+  }
+
+  Result<void> rename(const std::string& from, const std::string& to, RenameMode mode) override;
+
+  Result<void> remove(const std::string& path) override {
+    return check(::unlink(path.c_str()), "unlink", path);
+  }
+  Result<void> remove_directory(const std::string& path) override {
+    return check(::rmdir(path.c_str()), "rmdir", path);
+  }
+  Result<void> make_directory(const std::string& path, mode_t permissions) override {
+    return check(::mkdir(path.c_str(), permissions), "mkdir", path);
+  }
+
+  Result<void> list(const std::string& path,
+                    const std::function<bool(const DirectoryEntry&)>& visit) override;
+
+  Result<void> sync_directory(const std::string& path) override {
+    const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (directory.get() < 0) return errno_error(errno, fmt::format("open directory {}", path));
+    shared_.syncs.add();
+    return check(::fsync(directory.get()), "fsync directory", path);
+  }
+
+  Result<void> sync_file_system(const std::string& path) override {
+    const Descriptor place(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (place.get() < 0) return errno_error(errno, fmt::format("open {}", path));
+    shared_.syncs.add();
+    return check(::syncfs(place.get()), "syncfs", path);
+  }
+
+  Result<SpaceInfo> space(const std::string& path) override;
+  Result<std::unique_ptr<FileLock>> try_lock(const std::string& path) override;
+
+  std::string boot_id() override {
+    const Result<std::string> id = read_file(*this, "/proc/sys/kernel/random/boot_id", kPageBytes);
+    return id.ok() ? id->substr(0, id->find('\n')) : "unknown";
+  }
+
+  std::string description() const override { return shared_.engine->description(); }
+  EngineKind engine() const override { return shared_.engine->kind(); }
+  MemoryRegistrar* registrar() override { return shared_.engine.get(); }
+
+ private:
+  static Result<void> check(int result, const char* action, const std::string& path) {
+    if (result < 0) return errno_error(errno, fmt::format("{} {}", action, path));
+    return {};
+  }
+  // Puts `fd` into the mode asked for, or tells why not.
+  static Result<void> apply_mode(const OpenOptions& options, TransferTarget& target,
+                                 const std::string& path);
+
+  LocalShared shared_;
+};
+
+Result<void> LocalFileSystemImpl::apply_mode(const OpenOptions& options, TransferTarget& target,
+                                             const std::string& path) {
+  const auto unsupported = [&](std::string_view what) {
+    return make_error(ErrorCode::kUnsupported,
+                      fmt::format("open {}: its file system does not do {}", path, what));
+  };
+  switch (options.mode) {
+    case CacheMode::kBuffered:
+      return {};
+    case CacheMode::kDirect: {
+      const std::optional<Alignment> alignment = direct_alignment(target.fd);
+      if (!alignment || !set_direct(target.fd)) return unsupported("direct I/O (O_DIRECT)");
+      target.direct = true;
+      target.alignment = *alignment;
+      return {};
+    }
+    case CacheMode::kUncached:
+      if (!uncached_works(target.fd, options.access)) {
+        return unsupported("uncached I/O (RWF_DONTCACHE, Linux 6.14 and later)");
+      }
+      target.rw_flags = RWF_DONTCACHE;
+      return {};
+  }
+  return {};
+}
+
+Result<std::unique_ptr<File>> LocalFileSystemImpl::open(const std::string& path,
+                                                        const OpenOptions& options) {
+  Descriptor fd(::open(path.c_str(), open_flags(options), options.permissions));
+  if (fd.get() < 0) return errno_error(errno, fmt::format("open {}", path));
+  TransferTarget target;
+  target.fd = fd.get();
+  CacheMode mode = options.mode;
+  if (Result<void> applied = apply_mode(options, target, path); !applied.ok()) {
+    if (options.require_mode) {
+      if (options.create == Create::kMustNotExist)
+        ::unlink(path.c_str());  // Made just above, by us.
+      return std::move(applied).error();
+    }
+    log_once(LogLevel::kWarn, fmt::format("io.mode.{}", cache_mode_name(mode)),
+             fmt::format("{}; using buffered I/O there", applied.error().detail));
+    mode = CacheMode::kBuffered;
+  }
+  PENSTOCK_TRY(advise_at_open(target.fd, options.advice));
+  fd.release();
+  return std::unique_ptr<File>(std::make_unique<LocalFile>(shared_, path, target, mode));
+}
+
+Result<void> LocalFileSystemImpl::rename(const std::string& from, const std::string& to,
+                                         RenameMode mode) {
+  const std::string names = from + " -> " + to;
+  if (mode == RenameMode::kReplace)
+    return check(::rename(from.c_str(), to.c_str()), "rename", names);
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno != EINVAL && errno != ENOSYS) return check(-1, "rename", names);
+  // NFS and some others lack the flag: a link refuses an existing name too, and the file has both
+  // names for a moment.
+  PENSTOCK_TRY(check(::link(from.c_str(), to.c_str()), "link", names));
+  return check(::unlink(from.c_str()), "unlink", from);
+}
+
+Result<void> LocalFileSystemImpl::list(const std::string& path,
+                                       const std::function<bool(const DirectoryEntry&)>& visit) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+  if (directory == nullptr) return errno_error(errno, fmt::format("open directory {}", path));
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr) {
+      if (errno != 0) return errno_error(errno, fmt::format("read directory {}", path));
+      return {};
+    }
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (!visit({std::string(name), entry_kind(directory.get(), *entry)})) return {};
+  }
+}
+
+Result<SpaceInfo> LocalFileSystemImpl::space(const std::string& path) {
+  struct statvfs info {};
+  PENSTOCK_TRY(check(::statvfs(path.c_str(), &info), "statvfs", path));
+  return SpaceInfo{.total_bytes = info.f_blocks * info.f_frsize,
+                   .free_bytes = info.f_bfree * info.f_frsize,
+                   .available_bytes = info.f_bavail * info.f_frsize,
+                   .total_inodes = info.f_files,
+                   .free_inodes = info.f_ffree,
+                   .block_bytes = info.f_bsize};
+}
+
+Result<std::unique_ptr<FileLock>> LocalFileSystemImpl::try_lock(const std::string& path) {
+  Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (fd.get() < 0) return errno_error(errno, fmt::format("open {}", path));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return errno_error(errno, fmt::format("flock {}", path));
+    return make_error(ErrorCode::kBusy, fmt::format("{} is locked by another user of it", path),
+                      true);
+  }
+  return std::unique_ptr<FileLock>(std::make_unique<LocalLock>(fd.release()));
+}
+
+Result<void> validate(const LocalOptions& options) {
+  const auto refuse = [](std::string_view name, uint32_t value, std::string_view expected) {
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("{} is {}: expected {}", name, value, expected));
+  };
+  if (options.queue_depth < 1 || options.queue_depth > 4096) {
+    return refuse("queue_depth", options.queue_depth, "1 to 4096");
+  }
+  if (options.threads > 1024) return refuse("threads", options.threads, "at most 1024");
+  if (options.pending_limit < 1)
+    return refuse("pending_limit", options.pending_limit, "at least 1");
+  return {};
+}
+
+Result<std::unique_ptr<Engine>> make_engine(const LocalOptions& options) {
+  if (options.engine == EngineKind::kThreads) return make_thread_engine(options);
+  Result<std::unique_ptr<Engine>> uring = make_uring_engine(options);
+  if (uring.ok() || options.engine == EngineKind::kUring) return uring;
+  log_once(LogLevel::kWarn, "io.engine",
+           "io_uring is refused here (often by a container); using threads for file I/O",
+           {{"reason", uring.error().detail}});
+  return make_thread_engine(options);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LocalFileSystem>> open_local_file_system(const LocalOptions& options) {
+  PENSTOCK_TRY(validate(options));
+  std::unique_ptr<Engine> engine = PENSTOCK_TRY(make_engine(options));
+  return std::unique_ptr<LocalFileSystem>(std::make_unique<LocalFileSystemImpl>(std::move(engine)));
+}
+
+}  // namespace penstock::io
