@@ -69,7 +69,7 @@ class FileBench {
 };
 
 Result<void> FileBench::prepare() {
-  uint64_t memory_bytes = kMiB;
+  uint64_t memory_bytes = 2 * kMiB;  // The least that a provider takes.
   for (const BenchCase& bench_case : plan_.cases) {
     memory_bytes = std::max(memory_bytes, memory_of(bench_case));
     laid_bytes_ = std::max(laid_bytes_, bench_case.span_bytes);

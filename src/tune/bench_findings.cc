@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 
 namespace penstock::tune {
@@ -355,10 +357,23 @@ void Findings::say_checkpoint_time() {
   }
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
+std::ptrdiff_t offset(size_t index) {
+  return static_cast<std::ptrdiff_t>(index);
+}
+
+double median(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  const auto middle = sorted.begin() + offset(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
   return *middle;
+}
+
+// How far the values lie from their median, all together.
+double deviation(std::span<const double> values) {
+  const double center = median(values);
+  double sum = 0;
+  for (const double value : values) sum += std::abs(value - center);
+  return sum;
 }
 
 }  // namespace
@@ -383,36 +398,36 @@ std::optional<Saturation> find_saturation(std::span<const CaseResult* const> swe
   return found;
 }
 
-// Writes are noisy, so a cliff is only what stays: the medians of both sides differ by much, and
-// nearly all of the later samples are slow.
+// Writes are noisy, so a cliff is only what stays: at the split that fits the samples best, the
+// medians of both sides differ by much, and nearly all samples are on their own side.
 std::optional<WriteCliff> find_write_cliff(std::span<const RateSample> samples) {
   constexpr size_t kSideLeast = 6;
-  constexpr double kDrop = 0.6;
   if (samples.size() < 2 * kSideLeast) return std::nullopt;
-  std::optional<WriteCliff> found;
-  double sharpest = kDrop;
-  uint64_t bytes_before = 0;
-  for (size_t split = 1; split + kSideLeast <= samples.size(); ++split) {
-    bytes_before += samples[split - 1].bytes;
-    if (split < kSideLeast) continue;
-    std::vector<double> before;
-    std::vector<double> after;
-    for (size_t i = 0; i < samples.size(); ++i) {
-      (i < split ? before : after).push_back(samples[i].bytes_per_second());
-    }
-    const double high = median(before);
-    const double low = median(after);
-    const auto slow = std::count_if(after.begin(), after.end(),
-                                    [high](double value) { return value < 0.75 * high; });
-    const bool stays = static_cast<double>(slow) >= 0.9 * static_cast<double>(after.size());
-    const bool was_fast = std::count_if(before.begin(), before.end(), [&](double value) {
-                            return value > (high + low) / 2;
-                          }) >= static_cast<std::ptrdiff_t>(0.9 * static_cast<double>(split));
-    if (!stays || !was_fast || low >= sharpest * high) continue;
-    sharpest = low / high;
-    found = WriteCliff{bytes_before, high, low};
+  std::vector<double> rates;
+  for (const RateSample& sample : samples) rates.push_back(sample.bytes_per_second());
+  const std::span<const double> all(rates);
+
+  size_t split = 0;
+  double least_error = std::numeric_limits<double>::infinity();
+  for (size_t i = kSideLeast; i + kSideLeast <= all.size(); ++i) {
+    const double error = deviation(all.first(i)) + deviation(all.subspan(i));
+    if (error >= least_error) continue;
+    least_error = error;
+    split = i;
   }
-  return found;
+  const double high = median(all.first(split));
+  const double low = median(all.subspan(split));
+  const double middle = (high + low) / 2;
+  const auto above = [middle](double rate) { return rate > middle; };
+  const auto fast_before = std::count_if(rates.begin(), rates.begin() + offset(split), above);
+  const auto fast_after = std::count_if(rates.begin() + offset(split), rates.end(), above);
+  const bool clear =
+      static_cast<double>(fast_before) >= 0.9 * static_cast<double>(split) &&
+      static_cast<double>(fast_after) <= 0.1 * static_cast<double>(all.size() - split);
+  if (!clear || low >= 0.6 * high) return std::nullopt;
+  WriteCliff cliff{.rate_before = high, .rate_after = low};
+  for (const RateSample& sample : samples.first(split)) cliff.bytes_before += sample.bytes;
+  return cliff;
 }
 
 std::vector<Finding> find_findings(std::span<const CaseResult> results) {

@@ -92,9 +92,8 @@ TEST(BenchFindings, ADiskAsFastAsMemoryIsMemory) {
 
 TEST(BenchFindings, FsyncCostAndAdvice) {
   const auto finding = [](int64_t p50_ns) {
-    const BenchCase append{.op = BenchOp::kWriteSync,
-                           .pattern = BenchPattern::kAppend,
-                           .mode = BenchMode::kBuffered};
+    const BenchCase append{
+        .op = BenchOp::kWriteSync, .pattern = BenchPattern::kAppend, .mode = BenchMode::kBuffered};
     BenchCase data = append;
     data.op = BenchOp::kWriteDataSync;
     const double ops = 1e9 / static_cast<double>(p50_ns);
@@ -128,9 +127,10 @@ TEST(BenchFindings, SmallFilesAndShards) {
 
 TEST(BenchFindings, StoreConcurrency) {
   std::vector<CaseResult> results;
-  for (const auto& [depth, ops] : std::vector<std::pair<uint32_t, double>>{{1, 100}, {8, 700}, {32, 690}}) {
-    results.push_back(made_result(
-        {.op = BenchOp::kGet, .block_bytes = 4 * kMiB, .depth = depth}, ops, 10'000'000));
+  for (const auto& [depth, ops] :
+       std::vector<std::pair<uint32_t, double>>{{1, 100}, {8, 700}, {32, 690}}) {
+    results.push_back(made_result({.op = BenchOp::kGet, .block_bytes = 4 * kMiB, .depth = depth},
+                                  ops, 10'000'000));
   }
   const auto findings = find_findings(results);
   EXPECT_THAT(find(findings, "get_concurrency")->text,

@@ -62,6 +62,7 @@ class PlanBuilder {
   }
 
   void small_files(uint64_t file_bytes, uint32_t jobs) {
+    if (limits_.target != BenchTarget::kDirectory) return;
     const uint64_t by_size = bench_extra_bytes(plan_.size_bytes) / file_bytes;
     uint64_t files = std::clamp<uint64_t>(by_size, 1, kSmallFilesMost);
     if (limits_.total_inodes != 0) files = std::min(files, limits_.free_inodes / 10);

@@ -85,11 +85,11 @@ Result<BenchCase> parse_bench_case(std::string_view text);
 
 struct BenchOptions {
   // Of the test file; of all objects together on a store. Unset: as much as makes sense here.
-  std::optional<uint64_t> size_bytes;
-  std::optional<Nanoseconds> case_time;  // Per case.
+  std::optional<uint64_t> size_bytes = std::nullopt;
+  std::optional<Nanoseconds> case_time = std::nullopt;  // Per case.
   BenchProfile profile = BenchProfile::kGeneral;
-  bool quick = false;            // A rough look within ten seconds.
-  std::vector<BenchCase> cases;  // When given, these instead of a profile's.
+  bool quick = false;                 // A rough look within ten seconds.
+  std::vector<BenchCase> cases = {};  // When given, these instead of a profile's.
 };
 
 enum class BenchTarget : uint8_t { kDirectory, kFile, kBlockDevice, kStore };

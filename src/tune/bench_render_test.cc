@@ -42,12 +42,14 @@ BenchReport sample_report() {
   CaseResult laid = made_result(sequential(BenchOp::kWrite, BenchMode::kDirect), 2000);
   laid.bench_case.lays_file = true;
   laid.rate = made_samples({2000, 1900, 2100, 2000});
-  report.results = {laid,
-                    made_result(sequential(BenchOp::kRead, BenchMode::kDirect), 2800),
-                    made_result(sequential(BenchOp::kRead, BenchMode::kBuffered, BenchCache::kCold), 1800),
-                    made_result(random_read(1), 10'000),
-                    made_result(random_read(8), 70'000),
-                    made_result(random_read(32), 135'000)};
+  report.results = {
+      laid,
+      made_result(sequential(BenchOp::kRead, BenchMode::kDirect), 2800),
+      made_result(sequential(BenchOp::kRead, BenchMode::kBuffered, BenchCache::kCold), 1800),
+      made_result(random_read(1), 10'000),
+      made_result(random_read(8), 70'000),
+      made_result(random_read(32), 135'000),
+      made_result(random_read(64), 136'000)};
   CaseResult skipped;
   skipped.bench_case = sequential(BenchOp::kRead, BenchMode::kUncached, BenchCache::kCold);
   skipped.skipped = "the kernel is <too> old";
@@ -59,9 +61,9 @@ BenchReport sample_report() {
 TEST(BenchTable, HasEveryCaseAndFinding) {
   const std::string table = render_bench_table(sample_report());
   for (const char* text :
-       {"ext4 on /dev/nvme0n1 (Fast & Sons)", "Sequential write", "direct, new file",
-        "Random read", "135 k", "2.94 GB/s", "not measured: the kernel is <too> old",
-        "What this says", "saturate the device at depth 32"}) {
+       {"ext4 on /dev/nvme0n1 (Fast & Sons)", "Sequential write", "direct, new file", "Random read",
+        "135 k", "2.94 GB/s", "not measured: the kernel is <too> old", "What this says",
+        "saturate the device at depth 32"}) {
     EXPECT_THAT(table, HasSubstr(text));
   }
   EXPECT_THAT(table, Not(HasSubstr("Interrupted")));
@@ -73,7 +75,8 @@ TEST(BenchTable, SaysWhenItEndedEarly) {
   BenchReport report = sample_report();
   report.interrupted = true;
   report.error = "disk on fire";
-  EXPECT_THAT(render_bench_table(report), AllOf(HasSubstr("Interrupted"), HasSubstr("disk on fire")));
+  EXPECT_THAT(render_bench_table(report),
+              AllOf(HasSubstr("Interrupted"), HasSubstr("disk on fire")));
 }
 
 TEST(BenchJson, HasTheDocumentedFieldsWithUnits) {
@@ -85,7 +88,7 @@ TEST(BenchJson, HasTheDocumentedFieldsWithUnits) {
   EXPECT_EQ(json["target"]["kind"], "directory");
   EXPECT_EQ(json["options"]["size_bytes"], kGiB);
   EXPECT_EQ(json["machine"]["cores"], 8);
-  ASSERT_EQ(json["results"].size(), 7U);
+  ASSERT_EQ(json["results"].size(), 8U);
   const auto& laid = json["results"][0];
   EXPECT_EQ(laid["op"], "write");
   EXPECT_EQ(laid["new_file"], true);
@@ -93,7 +96,7 @@ TEST(BenchJson, HasTheDocumentedFieldsWithUnits) {
   EXPECT_EQ(laid["latency_p99_ns"], 300'000);
   EXPECT_EQ(laid["rate_over_time"].size(), 4U);
   EXPECT_TRUE(laid["skipped"].is_null());
-  const auto& skipped = json["results"][6];
+  const auto& skipped = json["results"][7];
   EXPECT_EQ(skipped["skipped"], "the kernel is <too> old");
   EXPECT_FALSE(skipped.contains("bytes"));
   EXPECT_FALSE(json["findings"].empty());
@@ -119,7 +122,7 @@ TEST(BenchHtml, IsWellFormedAndComplete) {
   EXPECT_EQ(std::string(document.select_node("//header/h1").node().last_child().value()),
             "/data/<b>&\"x\"");
   EXPECT_GE(document.select_nodes("//svg").size(), 3U);
-  EXPECT_EQ(document.select_nodes("//tbody/tr[not(@class)]").size(), 7U);
+  EXPECT_EQ(document.select_nodes("//tbody/tr[not(@class)]").size(), 8U);
   EXPECT_EQ(document.select_nodes("//ul[@class='findings']/li").size(),
             sample_report().findings.size());
   EXPECT_GE(document.select_nodes("//div[@class='tile']").size(), 3U);

@@ -149,7 +149,8 @@ void ThreadStream::start(Deadline end) {
 void ThreadStream::run(Deadline end) {
   Deadline now = Clock::now();
   for (uint64_t call = 0; calls_most_ == 0 || call < calls_most_; ++call) {
-    if (now >= end || stopped_.load(std::memory_order_relaxed)) break;
+    // At least one call, however late the thread was started.
+    if ((call > 0 && now >= end) || stopped_.load(std::memory_order_relaxed)) break;
     const Deadline started = now;
     const Result<uint64_t> moved = step_(call);
     now = Clock::now();

@@ -14,7 +14,7 @@ std::string table_row(const CaseResult& result) {
   const BenchCase& c = result.bench_case;
   const std::string name = "  " + bench_variant(c);
   const std::string block = c.op == BenchOp::kList ? "" : format_size(c.block_bytes);
-  std::string row = fmt::format("{:<26} {:>8} {:>6} {:>5}", name, block, c.depth, c.jobs);
+  std::string row = fmt::format("{:<30} {:>8} {:>6} {:>5}", name, block, c.depth, c.jobs);
   if (!result.measured()) return fmt::format("{}   not measured: {}\n", row, result.skipped);
   const std::string rate = result.bytes == 0 ? "-" : format_rate(result.bytes_per_second());
   const double cores = result.seconds > 0 ? result.cpu_seconds / result.seconds : 0;
@@ -29,18 +29,19 @@ std::string wrapped(std::string_view text, std::string_view first, std::string_v
   std::string out(first);
   size_t column = first.size();
   while (!text.empty()) {
-    const size_t end = std::min(text.find(' '), text.size());
-    if (column + end > kWidth) {
-      out += '\n';
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (column + word.size() > kWidth) {
+      out.back() = '\n';  // In the place of the space.
       out += rest;
       column = rest.size();
     }
-    out += text.substr(0, end);
-    column += end + 1;
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!text.empty()) out += ' ';
+    out += word;
+    out += ' ';
+    column += word.size() + 1;
   }
-  return out + "\n";
+  out.back() = '\n';
+  return out;
 }
 
 std::string header(const BenchReport& report) {
@@ -115,7 +116,8 @@ std::string describe_target(const BenchFacts& facts) {
   if (facts.kind == BenchTarget::kBlockDevice) text = "block device";
   if (!facts.device.empty()) text += fmt::format(" on {}", facts.device);
   if (!facts.device_model.empty()) text += fmt::format(" ({})", facts.device_model);
-  if (facts.rotational) text += ", rotating";
+  // Virtual disks have no model and often claim to rotate.
+  if (facts.rotational && !facts.device_model.empty()) text += ", rotating";
   if (facts.total_bytes != 0) {
     text += fmt::format(", {} of {} available", format_size(facts.available_bytes),
                         format_size(facts.total_bytes));
@@ -129,7 +131,7 @@ std::string render_bench_table(const BenchReport& report) {
   for (const CaseResult& result : report.results) {
     if (bench_section(result.bench_case) != section) {
       section = bench_section(result.bench_case);
-      out += fmt::format("\n{:<26} {:>8} {:>6} {:>5} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}\n",
+      out += fmt::format("\n{:<30} {:>8} {:>6} {:>5} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}\n",
                          section, "block", "depth", "jobs", "throughput", "per s", "p50", "p99",
                          "p99.9", "max", "CPU");
     }
