@@ -41,13 +41,12 @@ h2 { font-size: 19px; font-weight: 650; margin: 36px 0 14px; letter-spacing: -0.
 .tile b { display: block; font-size: 25px; font-weight: 650; letter-spacing: -0.02em;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 .tile span { display: block; color: var(--soft); font-size: 13px; }
-.findings { list-style: none; margin: 0; padding: 6px 18px; background: var(--card);
-  border: 1px solid var(--line); border-radius: 12px; }
-.findings li { padding: 11px 0 11px 24px; position: relative; border-bottom: 1px solid var(--line); }
-.findings li:last-child { border-bottom: 0; }
-.findings li::before { content: ""; position: absolute; left: 3px; top: 19px; width: 8px; height: 8px;
+.findings { list-style: none; margin: 0; padding: 10px 20px; background: var(--card);
+  border: 1px solid var(--line); border-radius: 12px; columns: 2 460px; column-gap: 44px; }
+.findings li { padding: 9px 0 9px 20px; position: relative; break-inside: avoid; line-height: 1.45; }
+.findings li::before { content: ""; position: absolute; left: 0; top: 17px; width: 7px; height: 7px;
   border-radius: 50%; background: var(--accent); }
-.findings em { display: block; font-style: normal; color: var(--soft); }
+.findings em { display: block; font-style: normal; color: var(--soft); font-size: 13.5px; }
 .charts { display: grid; gap: 18px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr));
   align-items: start; }
 .card { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 12px;

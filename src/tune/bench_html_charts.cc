@@ -286,11 +286,11 @@ std::string bench_tip(const CaseResult& result) {
 
 std::string bench_charts_html(const BenchReport& report) {
   const Results& results = report.results;
-  return depth_charts(results) + store_charts(results) +
+  // Cards of like height follow each other: the page has two columns.
+  return depth_charts(results) + rate_charts(results) + store_charts(results) +
          mode_bars(results, BenchOp::kRead, "Buffered against direct: read") +
          mode_bars(results, BenchOp::kWrite, "Buffered against direct: write") +
-         jobs_bars(results) + latency_charts(results) + small_file_bars(results) +
-         rate_charts(results);
+         latency_charts(results) + jobs_bars(results) + small_file_bars(results);
 }
 
 }  // namespace penstock::tune

@@ -10,6 +10,8 @@ namespace penstock::tune {
 namespace {
 
 constexpr uint64_t kSmallestFile = 16 * kMiB;  // Less than this measures nothing.
+constexpr uint64_t kCachedMost =
+    512 * kMiB;  // Of page cache that a case fills: enough for its time.
 constexpr Nanoseconds kLayTimeMost = std::chrono::seconds(10);
 constexpr uint64_t kSmallFilesMost = 20'000;  // Per case: enough for seconds on a fast disk.
 
@@ -91,7 +93,8 @@ class PlanBuilder {
         limits_.target == BenchTarget::kDirectory ? plan_.size_bytes : limits_.existing_bytes;
     if (bench_case.mode == BenchMode::kDirect) return whole;
     // Cached cases must fit in memory with room to spare, or they measure eviction.
-    return std::min({whole, plan_.size_bytes, std::max<uint64_t>(limits_.memory_bytes / 4, kMiB)});
+    return std::min(
+        {whole, plan_.size_bytes, kCachedMost, std::max<uint64_t>(limits_.memory_bytes / 4, kMiB)});
   }
 
   // Every stream needs at least one block of its own, and a target that is only read is not
