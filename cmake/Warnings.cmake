@@ -10,3 +10,8 @@ if(PENSTOCK_SANITIZE)
     add_compile_definitions(PENSTOCK_TSAN=1)
   endif()
 endif()
+if(PENSTOCK_FUZZ)
+  # The libraries too, not only the fuzz programs: the fuzzer is guided by what it sees executed.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()

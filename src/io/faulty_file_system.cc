@@ -147,7 +147,10 @@ class FaultyFileSystem::FaultyFile : public File {
  public:
   FaultyFile(State& state, std::string path, std::unique_ptr<File> inner)
       : state_(state), path_(std::move(path)), inner_(std::move(inner)) {}
-  ~FaultyFile() override { gate_.close(); }
+  ~FaultyFile() override {
+    gate_.close();
+    (void)inner_->close();  // Here, while completions that still run may call this file.
+  }
 
   Result<size_t> read(uint64_t offset, std::span<std::byte> into) override {
     return call(CallKind::kRead, [&] { return inner_->read(offset, into); });

@@ -69,7 +69,7 @@ class FaultyFileSystem : public FileSystem {
   explicit FaultyFileSystem(const FaultOptions& options);
   // Starts with what `disk` holds.
   FaultyFileSystem(const FaultOptions& options, std::unique_ptr<MemoryFileSystem> disk);
-  // Fails calls of any file system, which outlives this one. It has no power_cut().
+  // Fails calls of any file system, which outlives this one. It has no power_cut() and no disk().
   FaultyFileSystem(const FaultOptions& options, FileSystem& wrapped);
   ~FaultyFileSystem() override;
 
@@ -93,6 +93,9 @@ class FaultyFileSystem : public FileSystem {
   // The state that survives when the power goes now, or went at `cut_at`; see
   // MemoryFileSystem::power_cut. To be called while no other call runs.
   std::unique_ptr<MemoryFileSystem> power_cut(uint64_t seed) const;
+
+  // What is inside, for a look that counts as no call.
+  MemoryFileSystem& disk() { return *disk_; }
 
   // Whether the call that `fail_at` or `cut_at` names was made.
   bool fault_hit() const;

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,11 @@ struct ConformanceParam {
   // kUnsupported skips the test, saying why; another error fails it.
   std::function<Result<std::unique_ptr<ConformanceTarget>>()> make;
 };
+
+// How the name of a failed test shows it.
+inline void PrintTo(const ConformanceParam& param, std::ostream* out) {
+  *out << cache_mode_name(param.mode);
+}
 
 // The three cache modes over one kind of target. Tests of a mode that the file system refuses are
 // skipped.
@@ -111,24 +117,21 @@ inline Result<void> write_string(File& file, uint64_t offset, std::string_view t
   return file.write(offset, std::as_bytes(std::span(text)));
 }
 
+template <typename T>
+testing::AssertionResult succeeded(const Result<T>& result) {
+  if (result.ok()) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << result.error().to_string();
+}
+
+template <typename T>
+testing::AssertionResult failed_with(const Result<T>& result, ErrorCode expected) {
+  if (result.ok()) return testing::AssertionFailure() << "it succeeded";
+  if (result.error().code == expected) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << result.error().to_string();
+}
+
 }  // namespace penstock::io
 
-// The code of a Result's error, or a failure of the test when there is none.
-#define PENSTOCK_EXPECT_ERROR(expression, expected)                       \
-  do {                                                                    \
-    const auto penstock_outcome = (expression);                           \
-    EXPECT_FALSE(penstock_outcome.ok()) << #expression;                   \
-    if (!penstock_outcome.ok()) {                                         \
-      EXPECT_EQ(error_code_name(penstock_outcome.error().code),           \
-                error_code_name(ErrorCode::expected))                     \
-          << #expression << ": " << penstock_outcome.error().to_string(); \
-    }                                                                     \
-  } while (false)
-
-#define PENSTOCK_EXPECT_OK(expression)                                          \
-  do {                                                                          \
-    const auto penstock_outcome = (expression);                                 \
-    EXPECT_TRUE(penstock_outcome.ok())                                          \
-        << #expression << ": "                                                  \
-        << (penstock_outcome.ok() ? "" : penstock_outcome.error().to_string()); \
-  } while (false)
+#define PENSTOCK_EXPECT_OK(expression) EXPECT_TRUE(::penstock::io::succeeded(expression))
+#define PENSTOCK_EXPECT_ERROR(expression, code) \
+  EXPECT_TRUE(::penstock::io::failed_with(expression, ::penstock::ErrorCode::code))

@@ -128,6 +128,9 @@ Result<TransferTarget> LocalFile::target_for(RawOp::Kind kind, uint64_t offset, 
   std::lock_guard lock(buffered_mutex_);
   target.buffered_fd = buffered_fd_.load(std::memory_order_relaxed);
   if (target.buffered_fd >= 0) return target;
+  // A file opened for reading must not become writable this way.
+  if ((::fcntl(target_.fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+    return transfer_error(kind, offset, size, EBADF);
   // By descriptor, not by path: the file may have been renamed or unlinked since.
   const std::string self = fmt::format("/proc/self/fd/{}", target_.fd);
   target.buffered_fd = ::open(self.c_str(), O_WRONLY | O_CLOEXEC);

@@ -1,4 +1,5 @@
-// The real file system, with both engines: the conformance suite, and what only a real kernel can show.
+// The real file system, with both engines: the conformance suite, and what only a real kernel can
+// show.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -28,7 +29,8 @@
 namespace penstock::io {
 namespace {
 
-// A directory of its own under the build's working directory: a real disk, where /tmp may be memory.
+// A directory of its own under the build's working directory: a real disk, where /tmp may be
+// memory.
 class ScratchDirectory {
  public:
   ScratchDirectory() {
@@ -69,16 +71,17 @@ std::vector<ConformanceParam> local_params(EngineKind engine) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Uring, FileSystemConformance, testing::ValuesIn(local_params(EngineKind::kUring)),
-                         conformance_name);
-INSTANTIATE_TEST_SUITE_P(Threads, FileSystemConformance, testing::ValuesIn(local_params(EngineKind::kThreads)),
-                         conformance_name);
+INSTANTIATE_TEST_SUITE_P(Uring, FileSystemConformance,
+                         testing::ValuesIn(local_params(EngineKind::kUring)), conformance_name);
+INSTANTIATE_TEST_SUITE_P(Threads, FileSystemConformance,
+                         testing::ValuesIn(local_params(EngineKind::kThreads)), conformance_name);
 
 class LocalFileSystemTest : public testing::TestWithParam<EngineKind> {
  protected:
   void SetUp() override {
     auto fs = open_local_file_system({.engine = GetParam()});
-    if (!fs.ok() && fs.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << fs.error().to_string();
+    if (!fs.ok() && fs.error().code == ErrorCode::kUnsupported)
+      GTEST_SKIP() << fs.error().to_string();
     ASSERT_TRUE(fs.ok()) << fs.error().to_string();
     fs_ = std::move(*fs);
   }
@@ -86,7 +89,8 @@ class LocalFileSystemTest : public testing::TestWithParam<EngineKind> {
   std::string path(const std::string& name) const { return scratch_.path() + "/" + name; }
 
   std::unique_ptr<File> make_file(const std::string& name, size_t size, CacheMode mode) {
-    auto file = *fs_->open(path(name), {.access = Access::kReadWrite, .create = Create::kTruncate, .mode = mode});
+    auto file = *fs_->open(
+        path(name), {.access = Access::kReadWrite, .create = Create::kTruncate, .mode = mode});
     const std::vector<std::byte> bytes(size, std::byte{7});
     EXPECT_TRUE(file->write(0, bytes).ok());
     return file;
@@ -96,8 +100,12 @@ class LocalFileSystemTest : public testing::TestWithParam<EngineKind> {
   std::unique_ptr<LocalFileSystem> fs_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Engines, LocalFileSystemTest, testing::Values(EngineKind::kUring, EngineKind::kThreads),
-                         [](const auto& info) { return info.param == EngineKind::kUring ? "Uring" : "Threads"; });
+std::string engine_name(const testing::TestParamInfo<EngineKind>& param) {
+  return param.param == EngineKind::kUring ? "Uring" : "Threads";
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, LocalFileSystemTest,
+                         testing::Values(EngineKind::kUring, EngineKind::kThreads), engine_name);
 
 // A chain of requests, each submitted from the completion of the one before.
 struct Chain {
@@ -119,7 +127,8 @@ struct Chain {
 
 TEST_P(LocalFileSystemTest, ManyChainsOfRegisteredReadsFromCompletions) {
   const auto file = make_file("f", kMiB, CacheMode::kDirect);
-  const auto buffers = *BufferProvider::create({.budget_bytes = 8 * kMiB, .registrar = fs_->registrar()});
+  const auto buffers =
+      *BufferProvider::create({.budget_bytes = 8 * kMiB, .registrar = fs_->registrar()});
   std::vector<Buffer> held;
   for (int i = 0; i < 40; ++i) held.push_back(*buffers->take(4096));
   Chain chain{file.get(), buffers.get(), 5000, 40, {}};
@@ -130,7 +139,8 @@ TEST_P(LocalFileSystemTest, ManyChainsOfRegisteredReadsFromCompletions) {
 }
 
 TEST_P(LocalFileSystemTest, ASmallQueueStillTakesALargeBatch) {
-  fs_ = *open_local_file_system({.engine = GetParam(), .threads = 1, .queue_depth = 2, .pending_limit = 3});
+  fs_ = *open_local_file_system(
+      {.engine = GetParam(), .threads = 1, .queue_depth = 2, .pending_limit = 3});
   const auto file = make_file("f", kMiB, CacheMode::kBuffered);
   std::vector<std::byte> memory(kMiB);
   std::vector<IoRequest> requests;
@@ -147,7 +157,8 @@ TEST_P(LocalFileSystemTest, MoreUnalignedReadsThanBounceBuffers) {
   const auto file = make_file("f", kMiB, CacheMode::kDirect);
   std::vector<std::vector<std::byte>> memory(500, std::vector<std::byte>(999));
   std::vector<IoRequest> requests;
-  for (size_t i = 0; i < memory.size(); ++i) requests.push_back(IoRequest::read(1 + i * 1001, std::span(memory[i]), {}));
+  for (size_t i = 0; i < memory.size(); ++i)
+    requests.push_back(IoRequest::read(1 + i * 1001, std::span(memory[i]), {}));
   ASSERT_TRUE(run_all(*file, requests).ok());
   for (const auto& bytes : memory) EXPECT_EQ(bytes, std::vector<std::byte>(999, std::byte{7}));
 }
@@ -178,7 +189,8 @@ size_t cached_pages(const std::string& path, size_t size) {
   EXPECT_EQ(::mincore(map, size, pages.data()), 0);
   ::munmap(map, size);
   ::close(fd);
-  return static_cast<size_t>(std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; }));
+  return static_cast<size_t>(
+      std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return page & 1; }));
 }
 
 TEST_P(LocalFileSystemTest, OnlyBufferedReadsLeavePagesBehind) {
@@ -215,20 +227,22 @@ TEST_P(LocalFileSystemTest, DirectWhereItCannotBeIsRefusedOrSaid) {
   EXPECT_EQ((*buffered)->mode(), CacheMode::kBuffered);
 }
 
-TEST_P(LocalFileSystemTest, ClosingAFileFreesItsSpace) {
-  std::unique_ptr<File> file = make_file("f", 8 * kMiB, CacheMode::kDirect);
-  const auto buffers = *BufferProvider::create({.budget_bytes = 4 * kMiB, .registrar = fs_->registrar()});
+// A ring that kept a closed file registered would keep its space, and its locks.
+TEST_P(LocalFileSystemTest, ACloseLetsGoOfTheFileEverywhere) {
+  const std::unique_ptr<File> file = make_file("f", kMiB, CacheMode::kDirect);
+  const auto buffers =
+      *BufferProvider::create({.budget_bytes = 4 * kMiB, .registrar = fs_->registrar()});
   const Buffer buffer = *buffers->take(4096);
   for (int i = 0; i < 200; ++i) {  // Enough for the ring to register the file.
     IoRequest request = IoRequest::read(0, buffer.slice(), {});
     ASSERT_TRUE(run_all(*file, std::span(&request, 1)).ok());
   }
-  const auto stat_inode = [&] { return ::access(fmt::format("/proc/self/fd").c_str(), F_OK); };
-  EXPECT_EQ(stat_inode(), 0);
-  ASSERT_TRUE(fs_->remove(path("f")).ok());
+  const int fd = ::open(path("f").c_str(), O_RDWR | O_CLOEXEC);
+  // The kernel grants a write lease only to the one who has the file open alone.
+  EXPECT_EQ(::fcntl(fd, F_SETLEASE, F_WRLCK), -1);
   ASSERT_TRUE(file->close().ok());
-  // A lock on the same inode would still be held were the file open anywhere: use the link count of a fresh name instead.
-  EXPECT_EQ(fs_->stat(path("f")).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(::fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+  ::close(fd);
 }
 
 TEST_P(LocalFileSystemTest, ALockDiesWithItsProcess) {
@@ -267,8 +281,8 @@ TEST_P(LocalFileSystemTest, AFullDeviceIsReported) {
 
 TEST(LocalFileSystemOptions, AreRefusedBeforeAnyThreadStarts) {
   for (const LocalOptions& options :
-       {LocalOptions{.queue_depth = 0}, LocalOptions{.queue_depth = 5000}, LocalOptions{.threads = 9999},
-        LocalOptions{.pending_limit = 0}}) {
+       {LocalOptions{.queue_depth = 0}, LocalOptions{.queue_depth = 5000},
+        LocalOptions{.threads = 9999}, LocalOptions{.pending_limit = 0}}) {
     EXPECT_EQ(open_local_file_system(options).error().code, ErrorCode::kInvalid);
   }
 }
@@ -282,7 +296,8 @@ void refuse_io_uring() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog program{4, const_cast<sock_filter*>(filter)};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
     ::_exit(9);
   }
 }
@@ -292,7 +307,9 @@ TEST(LocalFileSystemFallback, ThreadsWhereIoUringIsRefusedAndSaidOnce) {
       {
         refuse_io_uring();
         int lines = 0;
-        set_log_sink([&](std::string_view line) { lines += line.find("using threads") != std::string_view::npos; });
+        set_log_sink([&](std::string_view line) {
+          lines += line.find("using threads") != std::string_view::npos;
+        });
         const auto fs = open_local_file_system({});
         const auto again = open_local_file_system({});
         const auto insisted = open_local_file_system({.engine = EngineKind::kUring});

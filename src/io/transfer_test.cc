@@ -146,7 +146,8 @@ TEST(Transfer, ASmallUnalignedReadIsOneWidenedCall) {
 
 TEST(Transfer, PartialBlocksOfWritesNeverShareADirectPiece) {
   alignas(4096) static std::byte memory[20000];
-  TransferPlan plan(direct_target(1), RawOp::Kind::kWrite, 4000, MemorySlice(memory, sizeof(memory), 0));
+  TransferPlan plan(direct_target(1), RawOp::Kind::kWrite, 4000,
+                    MemorySlice(memory, sizeof(memory), 0));
   std::vector<std::tuple<int, uint64_t, uint32_t>> pieces;
   while (!plan.finished()) {
     RawOp op;
@@ -162,7 +163,8 @@ TEST(Transfer, PartialBlocksOfWritesNeverShareADirectPiece) {
 TEST(Transfer, ErrorsEndIt) {
   std::byte memory[100];
   for (const int os_errno : {EIO, ENOSPC, EFAULT}) {
-    TransferPlan plan(buffered_target(), RawOp::Kind::kWrite, 0, MemorySlice(memory, sizeof(memory), 0));
+    TransferPlan plan(buffered_target(), RawOp::Kind::kWrite, 0,
+                      MemorySlice(memory, sizeof(memory), 0));
     RawOp op;
     plan.next(op);
     plan.absorb(40);
@@ -177,7 +179,8 @@ TEST(Transfer, ErrorsEndIt) {
 
 TEST(Transfer, AWriteThatWritesNothingFailsInsteadOfLooping) {
   std::byte memory[100];
-  TransferPlan plan(buffered_target(), RawOp::Kind::kWrite, 0, MemorySlice(memory, sizeof(memory), 0));
+  TransferPlan plan(buffered_target(), RawOp::Kind::kWrite, 0,
+                    MemorySlice(memory, sizeof(memory), 0));
   RawOp op;
   plan.next(op);
   plan.absorb(0);
@@ -186,7 +189,8 @@ TEST(Transfer, AWriteThatWritesNothingFailsInsteadOfLooping) {
 
 TEST(Transfer, EndlessInterruptionIsGivenUp) {
   std::byte memory[100];
-  TransferPlan plan(buffered_target(), RawOp::Kind::kRead, 0, MemorySlice(memory, sizeof(memory), 0));
+  TransferPlan plan(buffered_target(), RawOp::Kind::kRead, 0,
+                    MemorySlice(memory, sizeof(memory), 0));
   int calls = 0;
   while (!plan.finished() && calls < 100000) {
     RawOp op;

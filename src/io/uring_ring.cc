@@ -58,6 +58,7 @@ Ring::~Ring() {
   }
   wake();
   thread_.join();
+  ::close(wake_fd_);  // Not by the thread: it could end, and the number be reused, before wake() writes.
 }
 
 Ring* Ring::current() {
@@ -82,7 +83,6 @@ void Ring::run(std::promise<Result<void>>& started) {
   current_ring = this;
   loop();
   io_uring_queue_exit(&ring_);
-  ::close(wake_fd_);
 }
 
 Result<void> Ring::set_up() {

@@ -1,0 +1,468 @@
+// What io.h promises about File.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <latch>
+#include <random>
+#include <thread>
+
+#include "io/file_system_conformance.h"
+
+namespace penstock::io {
+namespace {
+
+std::string random_text(std::mt19937_64& random, size_t size) {
+  std::string text(size, '\0');
+  for (char& c : text) c = static_cast<char>(random());
+  return text;
+}
+
+std::span<std::byte> bytes_of(std::string& text) {
+  return std::as_writable_bytes(std::span(text));
+}
+
+TEST_P(FileSystemConformance, AReadStopsAtTheEndOfTheFile) {
+  const auto file = make("f", "0123456789");
+  EXPECT_EQ(read_string(*file, 0, 10), "0123456789");
+  EXPECT_EQ(read_string(*file, 4, 100), "456789");
+  EXPECT_EQ(read_string(*file, 9, 1), "9");
+  EXPECT_EQ(read_string(*file, 10, 5), "");
+  EXPECT_EQ(read_string(*file, 100000, 5), "");
+  EXPECT_EQ(read_string(*file, 3, 0), "");
+}
+
+TEST_P(FileSystemConformance, TransfersAreWhole) {
+  std::mt19937_64 random(1);
+  const std::string text = random_text(random, 3 * kMiB + 17);
+  const auto file = make("f", text);
+  EXPECT_TRUE(read_string(*file, 0, text.size()) == text);
+  EXPECT_TRUE(contents("f") == text);
+}
+
+TEST_P(FileSystemConformance, AnEmptyWriteChangesNothing) {
+  const auto file = make("f", "abc");
+  PENSTOCK_EXPECT_OK(file->write(100, {}));
+  EXPECT_EQ(file->stat()->size, 3u);
+}
+
+TEST_P(FileSystemConformance, HolesReadAsZeros) {
+  const auto file = make("f", "ab");
+  PENSTOCK_EXPECT_OK(write_string(*file, 10000, "z"));
+  EXPECT_EQ(contents("f"), "ab" + std::string(9998, '\0') + "z");
+  EXPECT_EQ(read_string(*file, 0, 20000), contents("f"));
+}
+
+TEST_P(FileSystemConformance, EveryOpenFileSeesTheWrites) {
+  const auto file = make("f", "first");
+  const auto second = *try_open("f", Create::kNever, Access::kRead);
+  EXPECT_EQ(read_string(*second, 0, 100), "first");
+  PENSTOCK_EXPECT_OK(write_string(*file, 3, "ty-five"));
+  EXPECT_EQ(read_string(*second, 0, 100), "firty-five");
+  EXPECT_EQ(contents("f"), "firty-five");
+}
+
+TEST_P(FileSystemConformance, AccessIsKept) {
+  make("f", "abc");
+  const auto reader = *try_open("f", Create::kNever, Access::kRead);
+  PENSTOCK_EXPECT_ERROR(write_string(*reader, 0, "x"), kInvalid);
+  PENSTOCK_EXPECT_ERROR(reader->truncate(0), kInvalid);
+  const auto writer = *try_open("f", Create::kNever, Access::kWrite);
+  std::string text(3, '?');
+  PENSTOCK_EXPECT_ERROR(writer->read(0, bytes_of(text)), kInvalid);
+  PENSTOCK_EXPECT_OK(write_string(*writer, 1, "X"));  // Also where direct I/O must read the block.
+  EXPECT_EQ(contents("f"), "aXc");
+}
+
+TEST_P(FileSystemConformance, TruncateCutsAndGrows) {
+  const auto file = make("f", std::string(5000, 'a'));
+  PENSTOCK_EXPECT_OK(file->truncate(10));
+  EXPECT_EQ(file->stat()->size, 10u);
+  PENSTOCK_EXPECT_OK(file->truncate(4100));
+  EXPECT_EQ(contents("f"), std::string(10, 'a') + std::string(4090, '\0'));
+  EXPECT_EQ(read_string(*file, 0, 5000), contents("f"));
+}
+
+TEST_P(FileSystemConformance, AllocateReservesZerosAndGrows) {
+  const auto file = make("f", "data");
+  const Result<void> allocated = file->allocate(2, 20000);
+  if (!allocated.ok() && allocated.error().code == ErrorCode::kUnsupported) {
+    GTEST_SKIP() << allocated.error().to_string();
+  }
+  PENSTOCK_EXPECT_OK(allocated);
+  EXPECT_EQ(file->stat()->size, 20002u);
+  EXPECT_GE(file->stat()->allocated_bytes, 20000u);
+  EXPECT_EQ(contents("f"), "data" + std::string(19998, '\0'));
+  PENSTOCK_EXPECT_OK(file->allocate(0, 100));
+  EXPECT_EQ(file->stat()->size, 20002u);
+}
+
+TEST_P(FileSystemConformance, SyncsSucceed) {
+  const auto file = make("f", "data");
+  PENSTOCK_EXPECT_OK(file->sync());
+  PENSTOCK_EXPECT_OK(file->data_sync());
+  std::vector<IoRequest> requests;
+  requests.push_back(IoRequest::sync(nullptr));
+  requests.push_back(IoRequest::data_sync(nullptr));
+  std::vector<Result<size_t>> answers;
+  PENSTOCK_EXPECT_OK(run_all(*file, requests, &answers));
+  for (const auto& answer : answers) EXPECT_EQ(*answer, 0u);
+}
+
+TEST_P(FileSystemConformance, AdviceIsTaken) {
+  const auto file = make("f", std::string(100000, 'a'));
+  for (const Advice advice : {Advice::kNormal, Advice::kSequential, Advice::kRandom,
+                              Advice::kWillNeed, Advice::kDontNeed}) {
+    PENSTOCK_EXPECT_OK(file->advise(advice, 4096, 8192));
+    OpenOptions advised = options(Create::kNever, Access::kRead);
+    advised.advice = advice;
+    PENSTOCK_EXPECT_OK(fs().open(path("f"), advised));
+  }
+  EXPECT_EQ(contents("f"), std::string(100000, 'a'));
+}
+
+TEST_P(FileSystemConformance, ModeAndAlignmentAreTold) {
+  const auto file = make("f");
+  EXPECT_EQ(file->mode(), GetParam().mode);
+  EXPECT_TRUE(std::has_single_bit(file->alignment().memory_bytes));
+  EXPECT_TRUE(std::has_single_bit(file->alignment().offset_bytes));
+  if (GetParam().mode != CacheMode::kDirect) {
+    EXPECT_EQ(file->alignment().offset_bytes, 1u);
+    EXPECT_EQ(file->alignment().memory_bytes, 1u);
+  }
+}
+
+TEST_P(FileSystemConformance, StatTellsAboutTheFile) {
+  const auto file = make("f", "12345");
+  const FileInfo info = *file->stat();
+  EXPECT_EQ(info.kind, FileKind::kFile);
+  EXPECT_EQ(info.size, 5u);
+  EXPECT_EQ(info.links, 1u);
+  const FileInfo by_path = *fs().stat(path("f"));
+  EXPECT_EQ(by_path.inode, info.inode);
+  EXPECT_EQ(by_path.device, info.device);
+  EXPECT_EQ(by_path.mtime_ns, info.mtime_ns);
+  EXPECT_NE(info.inode, make("g")->stat()->inode);
+}
+
+TEST_P(FileSystemConformance, TimesAdvanceWithChanges) {
+  const auto file = make("f", "1");
+  const FileInfo before = *file->stat();
+  // Clocks of real file systems tick every few milliseconds.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  PENSTOCK_EXPECT_OK(write_string(*file, 0, "2"));
+  const FileInfo after = *file->stat();
+  EXPECT_GT(after.mtime_ns, before.mtime_ns);
+  EXPECT_GT(after.ctime_ns, before.ctime_ns);
+}
+
+TEST_P(FileSystemConformance, SparseFilesTakeLessThanTheirSize) {
+  const auto file = make("f");
+  PENSTOCK_EXPECT_OK(write_string(*file, 16 * kMiB, "x"));
+  EXPECT_LT(file->stat()->allocated_bytes, file->stat()->size);
+}
+
+TEST_P(FileSystemConformance, AfterCloseEveryCallAnswersClosed) {
+  const auto file = make("f", "abc");
+  PENSTOCK_EXPECT_OK(file->close());
+  PENSTOCK_EXPECT_OK(file->close());
+  std::string text(3, '?');
+  PENSTOCK_EXPECT_ERROR(file->read(0, bytes_of(text)), kClosed);
+  PENSTOCK_EXPECT_ERROR(write_string(*file, 0, "x"), kClosed);
+  PENSTOCK_EXPECT_ERROR(file->sync(), kClosed);
+  PENSTOCK_EXPECT_ERROR(file->data_sync(), kClosed);
+  PENSTOCK_EXPECT_ERROR(file->allocate(0, 1), kClosed);
+  PENSTOCK_EXPECT_ERROR(file->truncate(0), kClosed);
+  PENSTOCK_EXPECT_ERROR(file->advise(Advice::kNormal, 0, 1), kClosed);
+  PENSTOCK_EXPECT_ERROR(file->stat(), kClosed);
+  std::vector<IoRequest> requests;
+  requests.push_back(IoRequest::read(0, bytes_of(text), nullptr));
+  PENSTOCK_EXPECT_ERROR(run_all(*file, requests), kClosed);
+}
+
+TEST_P(FileSystemConformance, CloseAndDestructionWaitForRequestsInFlight) {
+  for (const bool by_destructor : {false, true}) {
+    auto file = make("f", std::string(64 * 4096, 'a'));
+    std::vector<std::string> texts(64, std::string(4096, '?'));
+    std::atomic<size_t> completed = 0;
+    std::vector<IoRequest> requests;
+    for (size_t i = 0; i < texts.size(); ++i) {
+      requests.push_back(
+          IoRequest::read(i * 4096, bytes_of(texts[i]), [&completed](Result<size_t> count) {
+            EXPECT_EQ(count.value_or(0), 4096u);
+            ++completed;
+          }));
+    }
+    file->submit(requests);
+    if (by_destructor) {
+      file.reset();
+    } else {
+      PENSTOCK_EXPECT_OK(file->close());
+    }
+    EXPECT_EQ(completed, texts.size());
+  }
+}
+
+TEST_P(FileSystemConformance, EveryRequestCompletesOnceAndOnAnotherThread) {
+  constexpr size_t kRequests = 3000;  // More than a ring or a pool takes at once.
+  const auto file = make("f", std::string(kRequests, 'x'));
+  std::vector<std::atomic<int>> calls(kRequests);
+  std::string bytes(kRequests, '?');
+  std::latch all(kRequests);
+  const auto submitter = std::this_thread::get_id();
+  std::vector<IoRequest> requests;
+  for (size_t i = 0; i < kRequests; ++i) {
+    requests.push_back(
+        IoRequest::read(i, bytes_of(bytes).subspan(i, 1), [&, i](Result<size_t> count) {
+          EXPECT_EQ(count.value_or(0), 1u);
+          EXPECT_NE(std::this_thread::get_id(), submitter);
+          ++calls[i];
+          all.count_down();
+        }));
+  }
+  file->submit(requests);
+  for (const IoRequest& request : requests) EXPECT_FALSE(static_cast<bool>(request.done));
+  all.wait();
+  PENSTOCK_EXPECT_OK(file->close());
+  for (const auto& count : calls) EXPECT_EQ(count, 1);
+  EXPECT_EQ(bytes, std::string(kRequests, 'x'));
+}
+
+// Reads one byte after the other, each from the completion of the one before.
+struct Chain {
+  File& file;
+  size_t left = 0;
+  std::byte byte{};
+  std::latch finished{1};
+
+  void next() {
+    file.submit(IoRequest::read(0, std::span(&byte, 1), [this](Result<size_t> count) {
+      thread_local bool inside_submit = false;
+      EXPECT_FALSE(inside_submit);
+      EXPECT_EQ(count.value_or(0), 1u);
+      if (left-- == 0) return finished.count_down();
+      inside_submit = true;
+      next();
+      inside_submit = false;
+    }));
+  }
+};
+
+TEST_P(FileSystemConformance, ACompletionMaySubmitTheNextRequest) {
+  const auto file = make("f", "x");
+  Chain chain{.file = *file, .left = 500};
+  chain.next();
+  chain.finished.wait();
+  PENSTOCK_EXPECT_OK(file->close());
+}
+
+TEST_P(FileSystemConformance, CompletionsMaySubmitManyMore) {
+  constexpr size_t kFirst = 64;
+  constexpr size_t kEach = 200;
+  const auto file = make("f", "x");
+  std::latch all(kFirst * kEach);
+  std::vector<std::byte> memory(kFirst * kEach + kFirst);
+  std::vector<IoRequest> requests;
+  for (size_t i = 0; i < kFirst; ++i) {
+    const std::span<std::byte> mine = std::span(memory).subspan(i * (kEach + 1), kEach + 1);
+    requests.push_back(IoRequest::read(0, mine.first(1), [&, mine](Result<size_t>) {
+      std::vector<IoRequest> more;
+      for (size_t j = 1; j <= kEach; ++j) {
+        more.push_back(IoRequest::read(0, mine.subspan(j, 1), [&all](Result<size_t> count) {
+          EXPECT_EQ(count.value_or(0), 1u);
+          all.count_down();
+        }));
+      }
+      file->submit(more);
+    }));
+  }
+  file->submit(requests);
+  all.wait();
+  PENSTOCK_EXPECT_OK(file->close());
+}
+
+TEST_P(FileSystemConformance, AFailedRequestSaysSo) {
+  make("f", "abc");
+  const auto reader = *try_open("f", Create::kNever, Access::kRead);
+  std::string text(3, '?');
+  std::vector<IoRequest> requests;
+  requests.push_back(IoRequest::read(0, bytes_of(text), nullptr));
+  requests.push_back(IoRequest::write(0, std::as_bytes(std::span("xy", 2)), nullptr));
+  std::vector<Result<size_t>> answers;
+  PENSTOCK_EXPECT_ERROR(run_all(*reader, requests, &answers), kInvalid);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[0].value_or(0), 3u);
+  EXPECT_FALSE(answers[1].ok());
+  EXPECT_EQ(contents("f"), "abc");
+}
+
+TEST_P(FileSystemConformance, RunAllCountsWhatWasTransferred) {
+  const auto file = make("f", "0123456789");
+  std::string inside(4, '?');
+  std::string across(8, '?');
+  std::string behind(8, '?');
+  std::vector<IoRequest> requests;
+  requests.push_back(IoRequest::read(0, bytes_of(inside), nullptr));
+  requests.push_back(IoRequest::read(6, bytes_of(across), nullptr));
+  requests.push_back(IoRequest::read(20, bytes_of(behind), nullptr));
+  requests.push_back(IoRequest::write(30, std::as_bytes(std::span("abc", 3)), nullptr));
+  std::vector<Result<size_t>> answers;
+  PENSTOCK_EXPECT_OK(run_all(*file, std::span(requests).first(3), &answers));
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_EQ(*answers[0], 4u);
+  EXPECT_EQ(*answers[1], 4u);
+  EXPECT_EQ(*answers[2], 0u);
+  EXPECT_EQ(inside, "0123");
+  EXPECT_EQ(across.substr(0, 4), "6789");
+  PENSTOCK_EXPECT_OK(run_all(*file, std::span(requests).subspan(3), &answers));
+  EXPECT_EQ(*answers[0], 3u);
+  PENSTOCK_EXPECT_OK(run_all(*file, {}));
+  EXPECT_EQ(file->stat()->size, 33u);
+}
+
+TEST_P(FileSystemConformance, ThreadsMayShareAFile) {
+  constexpr size_t kThreads = 4;
+  constexpr size_t kPart = 50000;  // Not a multiple of any block: neighbours share blocks.
+  const auto file = make("f", std::string(kThreads * kPart, '-'));
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&file, t] {
+      const std::string text(1000, static_cast<char>('a' + t));
+      for (size_t at = 0; at < kPart; at += text.size()) {
+        PENSTOCK_EXPECT_OK(write_string(*file, t * kPart + at, text));
+        EXPECT_EQ(read_string(*file, t * kPart + at, text.size()), text);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::string expected;
+  for (size_t t = 0; t < kThreads; ++t) expected.append(kPart, static_cast<char>('a' + t));
+  EXPECT_TRUE(contents("f") == expected);
+}
+
+// A file beside the std::string it should equal, changed at random: any offset, size and address.
+class RandomTransfers {
+ public:
+  RandomTransfers(File& file, uint64_t seed) : file_(file), random_(seed) {}
+
+  void step() {
+    switch (random_() % 8) {
+      case 0:
+        truncate();
+        break;
+      case 1:
+        allocate();
+        break;
+      case 2:
+      case 3:
+        write();
+        break;
+      case 4:
+      case 5:
+        write_batch();
+        break;
+      default:
+        read_batch();
+    }
+  }
+  const std::string& model() const { return model_; }
+
+ private:
+  static constexpr size_t kSizeMax = 60000;
+
+  // Sizes around those of sectors, blocks and several blocks are as likely as any other.
+  size_t some(size_t limit) {
+    const size_t free = random_() % (limit + 1);
+    if (random_() % 2 == 0) return free;
+    constexpr size_t kEdges[] = {0, 1, 511, 512, 4095, 4096, 4097, 8192, 12288, 16384};
+    return std::min(limit, kEdges[random_() % std::size(kEdges)]);
+  }
+
+  void grow_model(size_t size) {
+    if (model_.size() < size) model_.resize(size, '\0');
+  }
+
+  void truncate() {
+    const size_t size = some(kSizeMax);
+    PENSTOCK_EXPECT_OK(file_.truncate(size));
+    model_.resize(size, '\0');
+  }
+
+  void allocate() {
+    const size_t offset = some(kSizeMax / 2);
+    const size_t length = some(kSizeMax / 2) + 1;
+    const Result<void> allocated = file_.allocate(offset, length);
+    if (!allocated.ok() && allocated.error().code == ErrorCode::kUnsupported) return;
+    PENSTOCK_EXPECT_OK(allocated);
+    grow_model(offset + length);
+  }
+
+  void write() {
+    const size_t offset = some(kSizeMax / 2);
+    const size_t skew = random_() % 600;  // Moves the address.
+    const std::string text = random_text(random_, some(kSizeMax / 2) + skew);
+    const std::string_view part = std::string_view(text).substr(skew);
+    PENSTOCK_EXPECT_OK(write_string(file_, offset, part));
+    if (part.empty()) return;
+    grow_model(offset + part.size());
+    model_.replace(offset, part.size(), part);
+  }
+
+  // Requests side by side, which may share blocks but no bytes.
+  void write_batch() {
+    std::vector<std::string> texts;
+    std::vector<IoRequest> requests;
+    size_t at = some(10000);
+    for (size_t i = 0; i < 6; ++i) texts.push_back(random_text(random_, 1 + some(5000)));
+    for (const std::string& text : texts) {
+      requests.push_back(IoRequest::write(at, std::as_bytes(std::span(text)), nullptr));
+      grow_model(at + text.size());
+      model_.replace(at, text.size(), text);
+      at += text.size() + random_() % 3000;
+    }
+    std::vector<Result<size_t>> answers;
+    PENSTOCK_EXPECT_OK(run_all(file_, requests, &answers));
+    for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(*answers[i], texts[i].size());
+  }
+
+  void read_batch() {
+    struct Read {
+      size_t offset;
+      std::string text;
+    };
+    std::vector<Read> reads;
+    for (size_t i = 0; i < 6; ++i) reads.push_back({some(kSizeMax), std::string(some(20000), '?')});
+    std::vector<IoRequest> requests;
+    for (Read& read : reads) {
+      requests.push_back(IoRequest::read(read.offset, bytes_of(read.text), nullptr));
+    }
+    std::vector<Result<size_t>> answers;
+    PENSTOCK_EXPECT_OK(run_all(file_, requests, &answers));
+    for (size_t i = 0; i < reads.size(); ++i) {
+      const size_t start = std::min(reads[i].offset, model_.size());
+      const std::string expected = model_.substr(start, reads[i].text.size());
+      EXPECT_EQ(answers[i].value_or(0), expected.size());
+      EXPECT_TRUE(reads[i].text.substr(0, expected.size()) == expected);
+    }
+  }
+
+  File& file_;
+  std::mt19937_64 random_;
+  std::string model_;
+};
+
+TEST_P(FileSystemConformance, RandomTransfersMatchAModel) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const auto file = make("f");
+    RandomTransfers transfers(*file, seed);
+    for (int i = 0; i < 60 && !HasFailure(); ++i) transfers.step();
+    EXPECT_EQ(file->stat()->size, transfers.model().size());
+    EXPECT_TRUE(read_string(*file, 0, transfers.model().size() + 1) == transfers.model());
+    EXPECT_TRUE(contents("f") == transfers.model());
+  }
+}
+
+}  // namespace
+}  // namespace penstock::io
