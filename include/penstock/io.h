@@ -210,6 +210,9 @@ class FileSystem {
   // Follows symbolic links; `stat_link` tells about the link itself.
   virtual Result<FileInfo> stat(const std::string& path) = 0;
   virtual Result<FileInfo> stat_link(const std::string& path) = 0;
+  // Where a symbolic link leads, as it is written there. kInvalid when `path` is something else;
+  // kUnsupported where the file system has no links.
+  virtual Result<std::string> read_link(const std::string& path);
   virtual Result<void> rename(const std::string& from, const std::string& to,
                               RenameMode mode = RenameMode::kReplace) = 0;
   virtual Result<void> remove(const std::string& path) = 0;  // A file or link.

@@ -299,6 +299,10 @@ Result<FileInfo> FaultyFileSystem::stat_link(const std::string& path) {
   return state_->call(CallKind::kStat, path, [&] { return wrapped_.stat_link(path); });
 }
 
+Result<std::string> FaultyFileSystem::read_link(const std::string& path) {
+  return state_->call(CallKind::kStat, path, [&] { return wrapped_.read_link(path); });
+}
+
 Result<void> FaultyFileSystem::rename(const std::string& from, const std::string& to,
                                       RenameMode mode) {
   return state_->call(CallKind::kRename, fmt::format("{} to {}", from, to),

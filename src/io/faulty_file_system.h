@@ -27,7 +27,7 @@ namespace penstock::io {
 
 enum class CallKind : uint8_t {
   kOpen,
-  kStat,  // By path or of a File.
+  kStat,  // By path or of a File; reading a link too.
   kRename,
   kRemove,
   kRemoveDirectory,
@@ -76,6 +76,7 @@ class FaultyFileSystem : public FileSystem {
   Result<std::unique_ptr<File>> open(const std::string& path, const OpenOptions& options) override;
   Result<FileInfo> stat(const std::string& path) override;
   Result<FileInfo> stat_link(const std::string& path) override;
+  Result<std::string> read_link(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to,
                       RenameMode mode = RenameMode::kReplace) override;
   Result<void> remove(const std::string& path) override;

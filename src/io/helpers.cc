@@ -69,6 +69,10 @@ IoRequest IoRequest::data_sync(IoDone done) {
   return {Kind::kDataSync, 0, {}, std::move(done)};
 }
 
+Result<std::string> FileSystem::read_link(const std::string& path) {
+  return make_error(ErrorCode::kUnsupported, fmt::format("{}: no links are known here", path));
+}
+
 Result<void> run_all(File& file, std::span<IoRequest> requests,
                      std::vector<Result<size_t>>* results) {
   if (requests.empty()) return {};

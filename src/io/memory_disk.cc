@@ -176,6 +176,13 @@ Result<FileInfo> MemoryDisk::stat(const std::string& path, bool follow) const {
   return info(PENSTOCK_TRY(find_existing({"stat", path}, follow)));
 }
 
+Result<std::string> MemoryDisk::read_link(const std::string& path) const {
+  const MemoryCall call{"read link", path};
+  const InodeId id = PENSTOCK_TRY(find_existing(call, false));
+  if (at(id).kind != FileKind::kSymlink) return call.error(EINVAL);
+  return at(id).target;
+}
+
 Result<void> MemoryDisk::check_rename(const MemoryCall& call, const Place& from, const Place& to,
                                       RenameMode mode) const {
   if (from.inode == 0) return call.error(ENOENT);

@@ -69,6 +69,7 @@ class MemoryDisk {
   Result<InodeId> open(const std::string& path, Create create, mode_t permissions);
   void close(InodeId id);
   Result<FileInfo> stat(const std::string& path, bool follow) const;
+  Result<std::string> read_link(const std::string& path) const;
   Result<void> rename(const std::string& from, const std::string& to, RenameMode mode);
   Result<void> remove(const std::string& path);
   Result<void> remove_directory(const std::string& path);

@@ -221,6 +221,11 @@ Result<FileInfo> MemoryFileSystem::stat_link(const std::string& path) {
   return core_->disk.stat(path, false);
 }
 
+Result<std::string> MemoryFileSystem::read_link(const std::string& path) {
+  std::lock_guard lock(core_->mutex);
+  return core_->disk.read_link(path);
+}
+
 Result<void> MemoryFileSystem::rename(const std::string& from, const std::string& to,
                                       RenameMode mode) {
   std::lock_guard lock(core_->mutex);

@@ -35,6 +35,7 @@ class MemoryFileSystem : public FileSystem {
   Result<std::unique_ptr<File>> open(const std::string& path, const OpenOptions& options) override;
   Result<FileInfo> stat(const std::string& path) override;
   Result<FileInfo> stat_link(const std::string& path) override;
+  Result<std::string> read_link(const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to,
                       RenameMode mode = RenameMode::kReplace) override;
   Result<void> remove(const std::string& path) override;

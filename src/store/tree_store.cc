@@ -1,0 +1,358 @@
+// A plain tree of files seen as objects. Nothing in it is ours: other programs read and change it.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <random>
+
+#include "store/blocking_store.h"
+#include "store/directory_sync.h"
+#include "store/temporary_file.h"
+#include "store/tree_files.h"
+
+namespace penstock::store {
+
+namespace {
+
+constexpr size_t kThreads = 16;  // Blocked in the kernel most of the time.
+constexpr size_t kNameBytesMax = 255;
+// How often a get without if_match begins again when the file changes under it.
+constexpr int kReadAttempts = 3;
+// How long the pages of one listing may continue one walk: what others change in a directory that
+// it has listed already is not seen.
+constexpr std::chrono::seconds kWalkLifetime{5};
+
+ObjectInfo info_of(const std::string& key, const io::FileInfo& info) {
+  return {key, info.size, fmt::format("{:x}-{:x}-{:x}", info.size, info.mtime_ns, info.inode),
+          info.mtime_ns};
+}
+
+std::string_view folder_of(std::string_view key) {
+  const size_t slash = key.rfind('/');
+  return slash == std::string_view::npos ? "" : key.substr(0, slash + 1);
+}
+
+class TreeStore final : public BlockingStore {
+ public:
+  TreeStore(io::FileSystem& fs, std::string root, std::string name, const TreeOptions& options);
+  ~TreeStore() override { finish_calls(); }
+
+  Capabilities capabilities() const override { return {.writable = !options_.read_only}; }
+  std::string description() const override { return "tree:" + name_; }
+
+ protected:
+  Result<GetResult> do_get(const std::string& key, uint64_t offset, std::span<std::byte> into,
+                           const GetOptions& options) override;
+  Result<ObjectInfo> do_put(const std::string& key, std::span<const std::byte> bytes,
+                            const PutOptions& options) override;
+  Result<ObjectInfo> do_head(const std::string& key, const CallOptions& options) override;
+  Result<ListPage> do_list(const ListOptions& options) override;
+  Result<std::vector<RemoveFailure>> do_remove(const std::vector<std::string>& keys,
+                                               const CallOptions& options) override;
+  Result<ObjectInfo> do_copy(const std::string& from, const std::string& to,
+                             const CallOptions& options) override;
+  uint64_t flush_failures() const override { return flush_failures_.load(); }
+  Result<void> do_flush(const CallOptions& options, uint64_t failures_before) override;
+  Result<std::unique_ptr<Upload>> do_start_upload(const std::string& key,
+                                                  const PutOptions& options) override;
+
+ private:
+  // A listing between two of its pages.
+  struct Cursor {
+    Cursor(const TreeFiles& files, const ListOptions& list, uint64_t generation)
+        : options(list), changes(generation), walk(files, list) {}
+    ListOptions options;
+    uint64_t changes;  // changes_ when the walk began.
+    Deadline stale_at = deadline_in(kWalkLifetime);
+    TreeWalk walk;
+    std::string position;              // The last name shown.
+    std::optional<std::string> ahead;  // The name after that, and what is there
+    ObjectInfo ahead_info;             // if it is an object.
+  };
+
+  Result<TreeFile> find(const std::string& key) const;
+  Result<std::unique_ptr<io::File>> open(const std::string& key, io::FileInfo& info) const;
+  Result<std::unique_ptr<TemporaryFile>> start_file(const std::string& key);
+  Result<void> make_folder(std::string_view folder);
+  Error in_the_way(std::string_view key, std::string_view what) const;
+  Result<ObjectInfo> publish(TemporaryFile& file, const std::string& key,
+                             const PutOptions& options);
+  Result<void> remove_one(const std::string& key);
+  std::unique_ptr<Cursor> take_cursor(const ListOptions& options);
+  Result<void> look_ahead(Cursor& cursor) const;
+
+  io::FileSystem& fs_;
+  const std::string root_;
+  const std::string name_;  // As the caller wrote it.
+  const TreeOptions options_;
+  const uint64_t session_;
+  const TreeFiles files_;
+  std::atomic<uint64_t> counter_{0};
+  std::atomic<uint64_t> changes_{0};  // Puts and removes, to know that a cursor is out of date.
+
+  std::mutex flush_mutex_;
+  DirectorySync directories_;
+  std::atomic<uint64_t> flush_failures_{0};
+
+  std::mutex cursor_mutex_;
+  std::unique_ptr<Cursor> cursor_;
+};
+
+uint64_t random_number() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+TreeStore::TreeStore(io::FileSystem& fs, std::string root, std::string name,
+                     const TreeOptions& options)
+    : BlockingStore("store-tree", kThreads),
+      fs_(fs),
+      root_(std::move(root)),
+      name_(std::move(name)),
+      options_(options),
+      session_(random_number()),
+      files_(fs, root_),
+      directories_(fs, root_, /*directories_stay=*/false) {}
+
+Result<TreeFile> TreeStore::find(const std::string& key) const {
+  Result<TreeFile> file = files_.find(key);
+  if (!file.ok() && is_missing(file.error())) return not_found(key);
+  return file;
+}
+
+Result<std::unique_ptr<io::File>> TreeStore::open(const std::string& key,
+                                                  io::FileInfo& info) const {
+  const TreeFile found = PENSTOCK_TRY(find(key));
+  Result<std::unique_ptr<io::File>> file = fs_.open(found.path, {});
+  if (!file.ok() && is_missing(file.error())) return not_found(key);
+  if (file.ok()) info = PENSTOCK_TRY((*file)->stat());
+  return file;
+}
+
+Result<GetResult> TreeStore::do_get(const std::string& key, uint64_t offset,
+                                    std::span<std::byte> into, const GetOptions& options) {
+  for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
+    io::FileInfo before;
+    const std::unique_ptr<io::File> file = PENSTOCK_TRY(open(key, before));
+    GetResult got{0, info_of(key, before)};
+    if (!options.if_match.empty() && options.if_match != got.info.etag) return changed(key);
+    got.bytes = PENSTOCK_TRY(read_in_steps(*file, before.size, offset, into, options));
+    const io::FileInfo after = PENSTOCK_TRY(file->stat());
+    if (after.size == before.size && after.mtime_ns == before.mtime_ns) return got;
+    if (!options.if_match.empty()) return changed(key);
+  }
+  return make_error(ErrorCode::kChanged,
+                    fmt::format("'{}' in {} keeps changing while it is read", key, description()),
+                    true);
+}
+
+Result<ObjectInfo> TreeStore::do_head(const std::string& key, const CallOptions&) {
+  return info_of(key, PENSTOCK_TRY(find(key)).info);
+}
+
+Error TreeStore::in_the_way(std::string_view key, std::string_view what) const {
+  return make_error(ErrorCode::kInvalid,
+                    fmt::format("{} is {}: a tree of files cannot hold both an object and objects "
+                                "below its key",
+                                files_.path_of(key), what));
+}
+
+Result<void> TreeStore::make_folder(std::string_view folder) {
+  for (size_t slash = folder.find('/'); slash != std::string_view::npos;
+       slash = folder.find('/', slash + 1)) {
+    const std::string_view at = folder.substr(0, slash);
+    Result<io::FileInfo> info = files_.look(at);
+    if (!info.ok() && !is_missing(info.error())) return info.error();
+    if (!info.ok()) {
+      const std::string path = files_.path_of(at);
+      const Result<void> made = fs_.make_directory(path);
+      if (!made.ok() && made.error().code != ErrorCode::kExists) return made;
+      directories_.changed(io::parent_path(path));
+      continue;
+    }
+    if (info->kind == io::FileKind::kSymlink) {
+      return make_error(ErrorCode::kInvalid,
+                        fmt::format("{} is a symbolic link, and objects are not put through links",
+                                    files_.path_of(at)));
+    }
+    if (info->kind != io::FileKind::kDirectory) return in_the_way(at, "a file");
+  }
+  return {};
+}
+
+Result<std::unique_ptr<TemporaryFile>> TreeStore::start_file(const std::string& key) {
+  size_t begin = 0;
+  while (begin < key.size()) {
+    const size_t end = std::min(key.find('/', begin), key.size());
+    const std::string_view part = std::string_view(key).substr(begin, end - begin);
+    if (part.size() > kNameBytesMax || part.starts_with(kTreeTemporaryPrefix)) {
+      return make_error(ErrorCode::kInvalid,
+                        fmt::format("'{}' cannot be a key in {}: its parts are file names of up to "
+                                    "{} bytes that do not begin with {}",
+                                    key, description(), kNameBytesMax, kTreeTemporaryPrefix));
+    }
+    begin = end + 1;
+  }
+  PENSTOCK_TRY(make_folder(folder_of(key)));
+  const std::string name =
+      fmt::format("{}{}{:016x}-{}", folder_of(key), kTreeTemporaryPrefix, session_, ++counter_);
+  return TemporaryFile::create(fs_, files_.path_of(name));
+}
+
+Result<ObjectInfo> TreeStore::publish(TemporaryFile& file, const std::string& key,
+                                      const PutOptions& options) {
+  // A failure is final: the file is removed, never synced again.
+  if (options_.sync_before_publish) PENSTOCK_TRY(file.file().data_sync());
+  const io::FileInfo info = PENSTOCK_TRY(file.file().stat());
+  PENSTOCK_TRY(file.file().close());
+  PENSTOCK_TRY(check_call(options));
+  const std::string path = files_.path_of(key);
+  const Result<void> moved =
+      file.move_to(path, options.if_absent ? io::RenameMode::kNoReplace : io::RenameMode::kReplace);
+  if (!moved.ok()) {
+    const Result<io::FileInfo> there = files_.look(key);
+    if (there.ok() && there->kind == io::FileKind::kDirectory)
+      return in_the_way(key, "a directory");
+    return moved.error().code == ErrorCode::kExists ? exists(key) : moved.error();
+  }
+  directories_.changed(io::parent_path(path));
+  ++changes_;
+  return info_of(key, info);
+}
+
+Result<ObjectInfo> TreeStore::do_put(const std::string& key, std::span<const std::byte> bytes,
+                                     const PutOptions& options) {
+  const std::unique_ptr<TemporaryFile> file = PENSTOCK_TRY(start_file(key));
+  PENSTOCK_TRY(file->write(bytes, options));
+  return publish(*file, key, options);
+}
+
+Result<ObjectInfo> TreeStore::do_copy(const std::string& from, const std::string& to,
+                                      const CallOptions& options) {
+  io::FileInfo before;
+  const std::unique_ptr<io::File> source = PENSTOCK_TRY(open(from, before));
+  const std::unique_ptr<TemporaryFile> file = PENSTOCK_TRY(start_file(to));
+  PENSTOCK_TRY(file->copy(*source, before.size, options));
+  const io::FileInfo after = PENSTOCK_TRY(source->stat());
+  if (after.size != before.size || after.mtime_ns != before.mtime_ns) return changed(from);
+  PutOptions put;
+  static_cast<CallOptions&>(put) = options;
+  return publish(*file, to, put);
+}
+
+Result<std::unique_ptr<Upload>> TreeStore::do_start_upload(const std::string& key,
+                                                           const PutOptions& options) {
+  return make_file_upload(
+      PENSTOCK_TRY(start_file(key)), options,
+      [this, key](TemporaryFile& file, const PutOptions& put) { return publish(file, key, put); });
+}
+
+Result<void> TreeStore::remove_one(const std::string& key) {
+  if (!PENSTOCK_TRY(files_.has_folder(folder_of(key)))) return {};
+  const Result<io::FileInfo> there = files_.look(key);
+  if (!there.ok()) return is_missing(there.error()) ? Result<void>() : there.error();
+  // Neither a directory nor a socket is an object; nor is a link that find() does not follow.
+  if (!files_.find(key).ok()) return {};
+  const std::string path = files_.path_of(key);
+  const Result<void> removed = fs_.remove(path);
+  if (!removed.ok()) return is_missing(removed.error()) ? Result<void>() : removed;
+  directories_.changed(io::parent_path(path));
+  ++changes_;
+  return {};
+}
+
+Result<std::vector<RemoveFailure>> TreeStore::do_remove(const std::vector<std::string>& keys,
+                                                        const CallOptions& options) {
+  std::vector<RemoveFailure> failures;
+  for (const std::string& key : keys) {
+    PENSTOCK_TRY(check_call(options));
+    const Result<void> removed = remove_one(key);
+    if (!removed.ok()) failures.push_back({key, removed.error()});
+  }
+  return failures;
+}
+
+Result<void> TreeStore::do_flush(const CallOptions& options, uint64_t failures_before) {
+  std::lock_guard turn(flush_mutex_);
+  PENSTOCK_TRY(check_call(options));
+  Result<void> synced = directories_.sync(/*files_too=*/!options_.sync_before_publish);
+  if (!synced.ok()) {
+    ++flush_failures_;
+    return synced.error().with_context(fmt::format("flush of {}", description()));
+  }
+  if (flush_failures_ == failures_before) return {};
+  return make_error(ErrorCode::kIo,
+                    fmt::format("another flush of {} failed meanwhile: what was put before it must "
+                                "be put again",
+                                description()));
+}
+
+std::unique_ptr<TreeStore::Cursor> TreeStore::take_cursor(const ListOptions& options) {
+  std::unique_ptr<Cursor> cursor;
+  {
+    std::lock_guard lock(cursor_mutex_);
+    cursor = std::move(cursor_);
+  }
+  const bool continues =
+      cursor && !options.start_after.empty() && cursor->position == options.start_after &&
+      cursor->options.prefix == options.prefix && cursor->options.by_folder == options.by_folder &&
+      cursor->changes == changes_ && std::chrono::steady_clock::now() < cursor->stale_at;
+  if (!continues) return nullptr;
+  return cursor;
+}
+
+// Finds the next name that is really there.
+Result<void> TreeStore::look_ahead(Cursor& cursor) const {
+  while (true) {
+    cursor.ahead = PENSTOCK_TRY(cursor.walk.next());
+    if (!cursor.ahead || is_folder(*cursor.ahead)) return {};
+    const Result<TreeFile> file = files_.find(*cursor.ahead);
+    if (!file.ok() && is_missing(file.error())) continue;
+    if (!file.ok()) return file.error();
+    cursor.ahead_info = info_of(*cursor.ahead, file->info);
+    return {};
+  }
+}
+
+Result<ListPage> TreeStore::do_list(const ListOptions& options) {
+  std::unique_ptr<Cursor> cursor = take_cursor(options);
+  if (!cursor) {
+    cursor = std::make_unique<Cursor>(files_, options, changes_.load());
+    PENSTOCK_TRY(look_ahead(*cursor));
+  }
+  PageFiller filler(options.limit);
+  while (cursor->ahead && !filler.full()) {
+    PENSTOCK_TRY(check_call(options));
+    cursor->position = *cursor->ahead;
+    if (is_folder(cursor->position)) filler.add_folder(cursor->position);
+    if (!is_folder(cursor->position)) filler.add_object(cursor->ahead_info);
+    PENSTOCK_TRY(look_ahead(*cursor));
+  }
+  ListPage page = filler.finish(cursor->ahead.has_value());
+  if (page.next) {
+    std::lock_guard lock(cursor_mutex_);
+    cursor_ = std::move(cursor);
+  }
+  return page;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ObjectStore>> open_tree_store(io::FileSystem& fs,
+                                                     const std::string& directory,
+                                                     const TreeOptions& options) {
+  std::string name = directory;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  if (name.empty()) {
+    return make_error(ErrorCode::kInvalid, "the directory of a tree store is a path, not nothing");
+  }
+  const std::string root = name.starts_with('/') ? PENSTOCK_TRY(real_path(fs, name)) : name;
+  const io::FileInfo info = PENSTOCK_TRY(fs.stat(root));
+  if (info.kind != io::FileKind::kDirectory) {
+    return make_error(ErrorCode::kInvalid, fmt::format("{} is not a directory", name));
+  }
+  return std::unique_ptr<ObjectStore>(std::make_unique<TreeStore>(fs, root, name, options));
+}
+
+}  // namespace penstock::store
