@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "tune/bench_mapping.h"
 
 namespace penstock::tune {
 
@@ -45,6 +44,10 @@ std::string field_of(const std::string& text, std::string_view name) {
     if (begin != std::string::npos) return line.substr(begin);
   }
   return {};
+}
+
+uint64_t memory_field_bytes(std::string_view name) {
+  return std::strtoull(field_of(read_text("/proc/meminfo"), name).c_str(), nullptr, 10) * kKiB;
 }
 
 std::string real_path_of(const std::string& path) {
@@ -117,8 +120,7 @@ BenchFacts collect_machine_facts() {
   facts.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   facts.cpu = field_of(read_text("/proc/cpuinfo"), "model name");
   facts.cores = static_cast<uint32_t>(available_cores());
-  const std::string memory_kib = field_of(read_text("/proc/meminfo"), "MemTotal");
-  facts.memory_bytes = std::strtoull(memory_kib.c_str(), nullptr, 10) * kKiB;
+  facts.memory_bytes = memory_field_bytes("MemTotal");
   return facts;
 }
 
@@ -148,7 +150,7 @@ Result<BenchPath> inspect_bench_path(io::FileSystem& fs, const std::string& path
   if (::stat(path.c_str(), &status) != 0) return errno_error(errno, "stat " + path);
   BenchPath found;
   found.real_path = real_path_of(path);
-  found.limits.memory_bytes = available_memory_bytes();
+  found.limits.memory_bytes = memory_field_bytes("MemAvailable");
   if (info.kind == io::FileKind::kDirectory) {
     found.limits.target = BenchTarget::kDirectory;
   } else if (info.kind == io::FileKind::kFile) {

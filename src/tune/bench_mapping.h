@@ -29,11 +29,4 @@ class BenchMapping {
   size_t length_;
 };
 
-// Makes the kernel own that much memory now, and gives it back: on virtual machines, memory that
-// lay idle comes slowly, and the first to use it would measure that. Best effort.
-void touch_free_memory(uint64_t bytes);
-
-// Bytes of memory that could be used without swapping.
-uint64_t available_memory_bytes();
-
 }  // namespace penstock::tune
