@@ -239,3 +239,53 @@ def test_missing_and_odd_targets(tmp_path):
     empty.touch()
     assert "too small" in bench(empty, check=False).stderr
     assert "neither" in bench("/dev/null", check=False).stderr
+
+
+@pytest.fixture(name="bucket")
+def fixture_bucket():
+    """The address of an empty place in the test server, and how to list what is there."""
+    boto3 = pytest.importorskip("boto3")
+    if "PENSTOCK_TEST_S3" not in os.environ:
+        pytest.skip("no S3 to test with: see tools/s3-server")
+    client = boto3.client("s3")
+    name = f"bench-test-{os.getpid()}"
+    client.create_bucket(Bucket=name)
+    yield f"s3://{name}/below", lambda: client.list_objects_v2(Bucket=name).get("Contents", [])
+    for left in client.list_objects_v2(Bucket=name).get("Contents", []):
+        client.delete_object(Bucket=name, Key=left["Key"])
+    client.delete_bucket(Bucket=name)
+
+
+def test_s3(bucket):
+    address, contents = bucket
+    report = json.loads(bench(address, "--json", "--size", "16MiB", "--seconds", "0.1").stdout)
+    assert report["target"]["kind"] == "store"
+    assert {r["op"] for r in report["results"]} == {
+        *["put", "get", "get_range", "head", "list", "remove"]
+    }
+    assert all(result["ops"] > 0 for result in report["results"])
+    assert contents() == []
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_s3_interrupt_removes_the_objects(bucket, sign):
+    address, contents = bucket
+    process = subprocess.Popen(
+        [PENSTOCK, "bench", address, "--size", "16MiB", "--seconds", "5"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 30
+    while not contents() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(sign)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert contents() == []
+
+
+def test_s3_errors_are_clear(bucket):
+    address, _ = bucket
+    missing = bench(address.replace("bench-test", "no-such-bucket"), check=False)
+    assert missing.returncode == 1
+    assert "no-such-bucket" in missing.stderr

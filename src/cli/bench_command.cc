@@ -222,7 +222,7 @@ void add_bench_command(CLI::App& app, Run& run) {
       "--size", arguments->size,
       "Size of the test file, or of all objects together (1GiB, or less where there "
       "is less room). Make it larger than a drive's fast part to see a write cliff");
-  command->add_option("--seconds", arguments->seconds, "Time for each case (0.7)")
+  command->add_option("--seconds", arguments->seconds, "Time for each case (0.5)")
       ->check(CLI::PositiveNumber);
   command->add_option("--profile", arguments->profile,
                       "What to imitate: general, checkpoint, shards, images, embeddings or logs");

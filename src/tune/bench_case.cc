@@ -121,6 +121,9 @@ Result<void> check_case(const BenchCase& parsed) {
   if (uint64_t{parsed.depth} * parsed.jobs > 4096) {
     return refuse("depth times jobs must be 4096 at most");
   }
+  if (parsed.block_bytes * parsed.depth * parsed.jobs > kGiB) {
+    return refuse("block size times depth times jobs must be 1 GiB at most: that is memory");
+  }
   if (parsed.mode == BenchMode::kMmap && (parsed.op != BenchOp::kRead || parsed.depth != 1)) {
     return refuse("mmap can only be read, at depth 1; use jobs for more");
   }

@@ -177,7 +177,7 @@ std::vector<double> linear_ticks(double low, double high) {
     if (factor * power >= rough) step = factor * power;
   }
   std::vector<double> ticks;
-  const double first = std::ceil(low / step - 1e-9);
+  const double first = std::ceil(low / step - 1e-9) + 0.0;  // Not minus zero.
   for (double i = first; (i - 1e-9) * step < high; ++i) ticks.push_back(i * step);
   if (ticks.back() < high) ticks.push_back(ticks.back() + step);
   return ticks;

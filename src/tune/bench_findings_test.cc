@@ -135,7 +135,10 @@ TEST(BenchFindings, StoreConcurrency) {
   const auto findings = find_findings(results);
   EXPECT_THAT(find(findings, "get_concurrency")->text,
               HasSubstr("Reads of objects of 4 MiB reach 2.94 GB/s with 8 at once, 7.0 times"));
-  EXPECT_THAT(find(findings, "get_concurrency")->advice, IsEmpty());
+  EXPECT_THAT(find(findings, "get_concurrency")->advice, HasSubstr("Keep 8 requests"));
+  results[0] = made_result({.op = BenchOp::kGet, .block_bytes = 4 * kMiB, .depth = 1}, 699);
+  EXPECT_THAT(find(find_findings(results), "get_concurrency")->text,
+              HasSubstr("gain nothing from concurrency"));
 }
 
 TEST(WriteCliffTest, AStepDownIsFound) {

@@ -43,12 +43,12 @@ h2 { font-size: 19px; font-weight: 650; margin: 36px 0 14px; letter-spacing: -0.
 .tile span { display: block; color: var(--soft); font-size: 13px; }
 .findings { list-style: none; margin: 0; padding: 10px 20px; background: var(--card);
   border: 1px solid var(--line); border-radius: 12px; columns: 2 460px; column-gap: 44px; }
-.findings li { padding: 9px 0 9px 20px; position: relative; break-inside: avoid; line-height: 1.45; }
+.findings li { padding: 9px 0 9px 20px; position: relative; break-inside: avoid; line-height: 1.45; text-wrap: pretty; }
 .findings li::before { content: ""; position: absolute; left: 0; top: 17px; width: 7px; height: 7px;
   border-radius: 50%; background: var(--accent); }
 .findings em { display: block; font-style: normal; color: var(--soft); font-size: 13.5px; }
 .charts { display: grid; gap: 18px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr));
-  align-items: start; }
+  align-items: stretch; }
 .card { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 12px;
   padding: 16px 18px 12px; min-width: 0; }
 .card.wide { grid-column: 1 / -1; }

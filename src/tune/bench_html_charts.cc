@@ -104,19 +104,23 @@ std::string depth_charts(const Results& results) {
 }
 
 std::string store_charts(const Results& results) {
-  const auto transfers = [](const BenchCase& c) {
-    return c.op == BenchOp::kPut || c.op == BenchOp::kGet || c.op == BenchOp::kGetRange;
+  const auto gets = [](const BenchCase& c) {
+    return c.op == BenchOp::kGet || c.op == BenchOp::kGetRange;
   };
+  const auto puts = [](const BenchCase& c) { return c.op == BenchOp::kPut; };
+  const auto both = [=](const BenchCase& c) { return gets(c) || puts(c); };
   const auto name = [](const BenchCase& c) {
     const std::string_view verb =
         c.op == BenchOp::kGetRange ? "get ranges of" : bench_op_name(c.op);
     return fmt::format("{} {}", verb, format_size(c.block_bytes));
   };
   const std::string at_once = "requests at once";
-  return depth_chart(results, "Throughput by concurrency", "objects by size", transfers, name,
-                     false, at_once) +
-         depth_chart(results, "Requests per second by concurrency", "logarithmic scale", transfers,
-                     name, true, at_once);
+  return depth_chart(results, "Get throughput by concurrency", "objects by size", gets, name, false,
+                     at_once) +
+         depth_chart(results, "Put throughput by concurrency", "objects by size", puts, name, false,
+                     at_once) +
+         depth_chart(results, "Requests per second by concurrency", "logarithmic scale", both, name,
+                     true, at_once);
 }
 
 // Of several cases with the same name the fastest is shown.
@@ -250,6 +254,7 @@ std::string rate_chart(const CaseResult& result) {
                      format_size(written))});
   }
   if (series.points.size() < 3) return {};
+  chart.x_ticks = linear_ticks(0, result.seconds);
   chart.series.push_back(std::move(series));
   return render_line_chart(chart);
 }

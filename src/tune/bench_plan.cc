@@ -48,7 +48,7 @@ class PlanBuilder {
          .span_bytes = plan_.size_bytes,
          .limit_bytes = plan_.size_bytes,
          // Whoever names a size gets it, however long that takes: a write cliff shows only then.
-         .time_limit = plan_.size_was_given ? Nanoseconds(0) : kLayTimeMost,
+         .time_limit = plan_.size_was_given ? Nanoseconds(0) : kLayTimeMost / (quick_ ? 5 : 1),
          .lays_file = true});
   }
 
@@ -360,7 +360,9 @@ Result<BenchPlan> make_bench_plan(const BenchOptions& options, const BenchLimits
   plan.profile = options.profile;
   plan.size_bytes = PENSTOCK_TRY(choose_size(options, limits));
   plan.size_was_given = options.size_bytes.has_value();
-  const auto usual = std::chrono::milliseconds(options.quick ? 200 : 700);
+  // Requests over a network take longer, so fewer of them fit.
+  const int64_t factor = limits.target == BenchTarget::kStore ? 2 : 1;
+  const auto usual = std::chrono::milliseconds(factor * (options.quick ? 200 : 500));
   plan.case_time = options.case_time.value_or(usual);
 
   PlanBuilder builder(plan, limits, options.quick);

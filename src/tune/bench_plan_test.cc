@@ -48,6 +48,7 @@ TEST(BenchPlan, QuickIsShort) {
   const BenchPlan plan = make_bench_plan({.quick = true}, roomy()).value();
   EXPECT_LE(plan.size_bytes, 256 * kMiB);
   EXPECT_LE(static_cast<int64_t>(plan.cases.size()) * plan.case_time, std::chrono::seconds(6));
+  EXPECT_LE(plan.cases[0].time_limit, std::chrono::seconds(2));
 }
 
 TEST(BenchPlan, LabelsAreUnique) {
@@ -238,7 +239,8 @@ TEST(BenchCaseText, RefusesWhatIsNotOne) {
                            "fsync:append:buffered:4KiB:2",
                            "read:append:buffered:4KiB:1",
                            "read:random:direct:100B:1",
-                           "read:random:direct:1GiB:1"}) {
+                           "read:random:direct:1GiB:1",
+                           "read:random:direct:64MiB:17"}) {
     const auto parsed = parse_bench_case(text);
     EXPECT_FALSE(parsed.ok()) << text;
   }

@@ -72,7 +72,12 @@ Result<std::vector<std::string>> remove_bench_leftovers(io::FileSystem& fs,
     const std::string path = directory + "/" + name;
     const auto lock = fs.try_lock(lock_path(path));
     if (!lock.ok()) continue;  // Its owner lives, or it is somebody else's.
-    PENSTOCK_TRY(io::remove_tree(fs, path));
+    const Result<void> gone = io::remove_tree(fs, path);
+    if (!gone.ok()) {
+      log_warn("could not remove the files of a bench that was killed",
+               {{"path", path}, {"error", gone.error().to_string()}});
+      continue;
+    }
     PENSTOCK_TRY(fs.remove(lock_path(path)));
     removed.push_back(path);
   }

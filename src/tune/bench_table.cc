@@ -14,7 +14,8 @@ std::string table_row(const CaseResult& result) {
   const BenchCase& c = result.bench_case;
   const std::string name = "  " + bench_variant(c);
   const std::string block = c.op == BenchOp::kList ? "" : format_size(c.block_bytes);
-  std::string row = fmt::format("{:<30} {:>8} {:>6} {:>5}", name, block, c.depth, c.jobs);
+  const std::string jobs = c.on_objects() ? "" : fmt::format("{}", c.jobs);
+  std::string row = fmt::format("{:<30} {:>8} {:>7} {:>5}", name, block, c.depth, jobs);
   if (!result.measured()) return fmt::format("{}   not measured: {}\n", row, result.skipped);
   const std::string rate = result.bytes == 0 ? "-" : format_rate(result.bytes_per_second());
   const double cores = result.seconds > 0 ? result.cpu_seconds / result.seconds : 0;
@@ -22,6 +23,14 @@ std::string table_row(const CaseResult& result) {
                            format_count(result.ops_per_second()), time_text(result.latency.p50_ns),
                            time_text(result.latency.p99_ns), time_text(result.latency.p999_ns),
                            time_text(result.latency.max_ns), 100 * cores);
+}
+
+std::string section_head(const BenchCase& c) {
+  const bool objects = c.on_objects();
+  return fmt::format("\n{:<30} {:>8} {:>7} {:>5} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}\n",
+                     bench_section(c), objects ? "size" : "block", objects ? "at once" : "depth",
+                     objects ? "" : "jobs", "throughput", "per s", "p50", "p99", "p99.9", "max",
+                     "CPU");
 }
 
 std::string wrapped(std::string_view text, std::string_view first, std::string_view rest) {
@@ -50,9 +59,9 @@ std::string header(const BenchReport& report) {
   out += fmt::format("  {}\n", describe_target(facts));
   out += fmt::format("  Linux {}, {} cores, {} of memory; {}\n", facts.kernel, facts.cores,
                      format_size(facts.memory_bytes), facts.engine);
-  const std::string_view what = facts.kind == BenchTarget::kStore ? "objects of" : "test file of";
+  const std::string_view what = facts.kind == BenchTarget::kStore ? "of objects" : "test file";
   out += fmt::format("  {} profile, {} {}, {:.3g} s per case\n", bench_profile_name(report.profile),
-                     what, format_size(report.size_bytes), report.case_seconds);
+                     format_size(report.size_bytes), what, report.case_seconds);
   return out;
 }
 
@@ -70,7 +79,7 @@ std::string_view bench_section(const BenchCase& c) {
     case BenchOp::kHead:
     case BenchOp::kList:
     case BenchOp::kRemove:
-      return "Look up, list and remove objects";
+      return "Other object requests";
     default:
       break;
   }
@@ -131,9 +140,7 @@ std::string render_bench_table(const BenchReport& report) {
   for (const CaseResult& result : report.results) {
     if (bench_section(result.bench_case) != section) {
       section = bench_section(result.bench_case);
-      out += fmt::format("\n{:<30} {:>8} {:>6} {:>5} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}\n",
-                         section, "block", "depth", "jobs", "throughput", "per s", "p50", "p99",
-                         "p99.9", "max", "CPU");
+      out += section_head(result.bench_case);
     }
     out += table_row(result);
   }
