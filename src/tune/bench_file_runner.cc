@@ -172,7 +172,13 @@ Result<Files> FileBench::open_files(const BenchCase& bench_case) {
   options.advice = random ? io::Advice::kRandom : io::Advice::kSequential;
   Files files;
   for (uint32_t job = 0; job < bench_case.jobs; ++job) {
-    files.push_back(PENSTOCK_TRY(fs_.open(path_, options)));
+    auto opened = fs_.open(path_, options);
+    if (!opened.ok() && opened.error().code == ErrorCode::kUnsupported) {
+      return make_error(ErrorCode::kUnsupported,
+                        fmt::format("{} I/O is not supported by this file system or kernel",
+                                    bench_mode_name(bench_case.mode)));
+    }
+    files.push_back(PENSTOCK_TRY(std::move(opened)));
   }
   return files;
 }
