@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   app.footer("Try: penstock doctor     penstock bench /path     penstock COMMAND --help");
 
   Run run;
+  add_doctor_command(app, run);
   add_bench_command(app, run);
   CLI11_PARSE(app, argc, argv);
   return run ? run() : kExitUsage;

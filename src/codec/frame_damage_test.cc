@@ -196,9 +196,23 @@ TEST(FrameDamage, ImpossibleSizesAreCorrupt) {
   EXPECT_EQ(decode_error(forge_frame(Codec::kNone, 4, bytes_of("12345"))), ErrorCode::kCorrupt);
 }
 
+// No version may have larger payloads, so that damage cannot make a reader hash gigabytes. A newer
+// version shows the limit: below it the frame is verified and found to be newer.
+TEST(FrameDamage, PayloadsBeyondTheLimitOfAllVersionsAreCorrupt) {
+  const Bytes payload(kStoredBytesMax + 1);
+  for (size_t excess : {0u, 1u}) {
+    const auto part = std::span(payload).first(kStoredBytesMax + excess);
+    const Bytes newer = changed(forge_frame(Codec::kNone, 1000, part), kVersionAt, 2);
+    const ErrorCode expected = excess == 0 ? ErrorCode::kUnsupported : ErrorCode::kCorrupt;
+    EXPECT_EQ(decode_error(newer), expected);
+    EXPECT_EQ(read_frame_header(newer).error().code, expected);
+  }
+}
+
 // A hostile payload in a frame whose checksum is right: refused, and nothing written past what the
 // header claims.
-void expect_refused(Codec codec, uint32_t raw_bytes, std::span<const std::byte> payload) {
+void expect_refused(Codec codec, uint32_t raw_bytes, std::span<const std::byte> payload,
+                    const char* why = "") {
   ASSERT_LT(payload.size(), raw_bytes) << "would be refused for its header alone";
   const Bytes frame = forge_frame(codec, raw_bytes, payload);
   ASSERT_TRUE(read_frame_header(frame).ok());
@@ -207,6 +221,7 @@ void expect_refused(Codec codec, uint32_t raw_bytes, std::span<const std::byte> 
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(result.error().detail, HasSubstr("payload is not valid"));
+  EXPECT_THAT(result.error().detail, HasSubstr(why));
   EXPECT_TRUE(untouched(std::span(out).subspan(raw_bytes)));
 }
 
@@ -256,7 +271,7 @@ TEST(FrameDamage, ZstdMustBeOnePlainFrame) {
   const Bytes good = compress_zstd(raw);
   Bytes skippable = from_numbers({0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 'x'});
   skippable.insert(skippable.end(), good.begin(), good.end());
-  expect_refused(Codec::kZstd, 5000, skippable);
+  expect_refused(Codec::kZstd, 5000, skippable, "not a zstd frame");
 
   Bytes two = good;
   const Bytes empty = compress_zstd({});
@@ -266,7 +281,7 @@ TEST(FrameDamage, ZstdMustBeOnePlainFrame) {
   Bytes legacy = good;
   for (unsigned old : {0x1e, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27}) {
     legacy[0] = static_cast<std::byte>(old);
-    expect_refused(Codec::kZstd, 5000, legacy);
+    expect_refused(Codec::kZstd, 5000, legacy, "not a zstd frame");
   }
 }
 

@@ -118,14 +118,16 @@ TEST(FaultyFileSystem, SubmittedRequestsFailInTheirCompletion) {
   for (uint64_t n = 1; n <= 4; ++n) {
     FaultyFileSystem fs({.fail_at = n + 1});
     const auto file = *create(fs, "/f");
+    const std::string text = "abcd";
     std::vector<IoRequest> requests;
     for (uint64_t i = 0; i < 4; ++i) {
-      requests.push_back(IoRequest::write(i, std::as_bytes(std::span("abcd" + i, 1)), nullptr));
+      requests.push_back(
+          IoRequest::write(i, std::as_bytes(std::span(text).subspan(i, 1)), nullptr));
     }
     std::vector<Result<size_t>> answers;
     PENSTOCK_EXPECT_ERROR(run_all(*file, requests, &answers), kIo);
     for (uint64_t i = 1; i <= 4; ++i) EXPECT_EQ(answers[i - 1].ok(), i != n);
-    std::string expected = "abcd";
+    std::string expected = text;
     expected[n - 1] = '\0';
     EXPECT_EQ(see(fs, "/f"), n == 4 ? "abc" : expected);
   }
@@ -185,6 +187,16 @@ TEST(FaultyFileSystem, AfterAPowerCutNothingHappens) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     EXPECT_THAT(see(*fs.power_cut(seed), "/f"), AnyOf("abc", "xyz"));
   }
+}
+
+TEST(FaultyFileSystem, ACutChangeOfANameMayHaveHappened) {
+  FaultyFileSystem fs({.cut_at = 2});
+  PENSTOCK_EXPECT_OK(write_file_durably(fs.disk(), "/f", "abc"));
+  PENSTOCK_EXPECT_OK(fs.stat("/f"));
+  PENSTOCK_EXPECT_ERROR(fs.rename("/f", "/g"), kIo);
+  PENSTOCK_EXPECT_ERROR(fs.remove("/g"), kIo);
+  EXPECT_EQ(see(*fs.power_cut(0), "/f"), "abc");
+  EXPECT_EQ(see(*fs.power_cut(1), "/g"), "abc");
 }
 
 TEST(FaultyFileSystem, ACutSyncHasSyncedNothingForSure) {

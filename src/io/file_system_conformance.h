@@ -1,8 +1,9 @@
 // One suite for every FileSystem: it checks what penstock/io.h promises, sentence by sentence, in a
-// given cache mode. The tests are in file_conformance_test.cc and file_system_conformance_test.cc;
-// whoever has a file system to check adds, in its own test file:
+// given cache mode. The tests are in file_conformance_test.cc, file_requests_conformance_test.cc
+// and file_system_conformance_test.cc; whoever has a file system to check adds, in its own test
+// file:
 //
-//   INSTANTIATE_TEST_SUITE_P(LocalThreads, FileSystemConformance,
+//   INSTANTIATE_TEST_SUITE_P(Memory, FileSystemConformance,
 //                            testing::ValuesIn(conformance_params(make_target)),
 //                            conformance_name);
 #pragma once
@@ -105,9 +106,13 @@ class FileSystemConformance : public testing::TestWithParam<ConformanceParam> {
   std::unique_ptr<ConformanceTarget> target_;
 };
 
+inline std::span<std::byte> bytes_of(std::string& text) {
+  return std::as_writable_bytes(std::span(text));
+}
+
 inline std::string read_string(File& file, uint64_t offset, size_t size) {
   std::string text(size, '?');
-  const Result<size_t> count = file.read(offset, std::as_writable_bytes(std::span(text)));
+  const Result<size_t> count = file.read(offset, bytes_of(text));
   EXPECT_TRUE(count.ok()) << count.error().to_string();
   text.resize(count.value_or(0));
   return text;

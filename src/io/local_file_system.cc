@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <optional>
 
@@ -160,6 +162,12 @@ class LocalFileSystemImpl final : public LocalFileSystem {
   }
   Result<FileInfo> stat_link(const std::string& path) override {
     return stat_path(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, path);
+  }
+  Result<std::string> read_link(const std::string& path) override {
+    std::array<char, PATH_MAX> target;
+    const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+    if (length < 0) return errno_error(errno, fmt::format("readlink {}", path));
+    return std::string(target.data(), static_cast<size_t>(length));
   }
 
   Result<void> rename(const std::string& from, const std::string& to, RenameMode mode) override;

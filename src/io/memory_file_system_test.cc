@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "base/log.h"
 #include "io/file_system_conformance.h"
 
 namespace penstock::io {
@@ -88,7 +89,9 @@ TEST(MemoryFileSystem, RefusesModesWhenToldTo) {
     PENSTOCK_EXPECT_ERROR(fs.stat("/f"), kNotFound);
   }
   options.require_mode = false;
+  set_log_sink([](std::string_view line) { EXPECT_THAT(line, testing::HasSubstr("uncached")); });
   EXPECT_EQ((*fs.open("/f", options))->mode(), CacheMode::kBuffered);
+  set_log_sink({});
 }
 
 TEST(MemoryFileSystem, ReportsTheAlignmentItWasGiven) {

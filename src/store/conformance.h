@@ -32,12 +32,12 @@ class StoreBed {
 struct StoreKind {
   std::string name;
   std::function<std::unique_ptr<StoreBed>()> make;
-  bool remote = false;            // A call costs milliseconds: fewer of them.
-  bool reopens = true;            // The data outlives the store.
-  bool nests = true;              // "a" and "a/b" can both be objects.
-  bool any_bytes = true;          // Keys need not be UTF-8.
-  bool upload_if_absent = true;   // Upload::finish() keeps to if_absent.
-  size_t part_bytes_max = 1024;   // Of a key between slashes.
+  bool remote = false;           // A call costs milliseconds: fewer of them.
+  bool reopens = true;           // The data outlives the store.
+  bool nests = true;             // "a" and "a/b" can both be objects.
+  bool any_bytes = true;         // Keys need not be UTF-8.
+  bool upload_if_absent = true;  // Upload::finish() keeps to if_absent.
+  size_t part_bytes_max = 1024;  // Of a key between slashes.
 };
 
 inline std::string store_kind_name(const ::testing::TestParamInfo<StoreKind>& info) {
@@ -84,7 +84,11 @@ MATCHER_P(FailsWith, code, "") {
 
 class StoreConformance : public ::testing::TestWithParam<StoreKind> {
  protected:
-  void SetUp() override {
+  void SetUp() override { start_afresh(); }
+
+  // An empty store in the place of the one before.
+  void start_afresh() {
+    store_.reset();
     bed_ = GetParam().make();
     store_ = bed_->open();
     ASSERT_NE(store_, nullptr);

@@ -13,12 +13,42 @@ bool nested(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::vector<std::string> StoreConformance::odd_keys() {
-  std::vector<std::string> keys = {
-      "plain", "with space", " leading and trailing ", "per%cent", "per%2Fcent", "plus+plus",
-      "quote'\"quote", "<&>;", "a=b&c=d?e#f", "back\\slash", "tilde~", "~", "star*", "$(echo)",
-      "ünïcödé/日本語/🙂", "Case", "case", "CASE", "...", ".hidden", "a..b/c..", "-dash", "new\nline",
-      "tab\tbell\a", "folder/with space/%41", "a/b/c/d/e/f/g/h/i/j", "objects", "lock", "tmp-x/y",
-      "pending-1/z", "penstock-store", "k,v;k|v", "{}", "[]", "^`", "@:!"};
+  std::vector<std::string> keys = {"plain",
+                                   "with space",
+                                   " leading and trailing ",
+                                   "per%cent",
+                                   "per%2Fcent",
+                                   "plus+plus",
+                                   "quote'\"quote",
+                                   "<&>;",
+                                   "a=b&c=d?e#f",
+                                   "back\\slash",
+                                   "tilde~",
+                                   "~",
+                                   "star*",
+                                   "$(echo)",
+                                   "ünïcödé/日本語/🙂",
+                                   "Case",
+                                   "case",
+                                   "CASE",
+                                   "...",
+                                   ".hidden",
+                                   "a..b/c..",
+                                   "-dash",
+                                   "new\nline",
+                                   "tab\tbell\a",
+                                   "folder/with space/%41",
+                                   "a/b/c/d/e/f/g/h/i/j",
+                                   "objects",
+                                   "lock",
+                                   "tmp-x/y",
+                                   "pending-1/z",
+                                   "penstock-store",
+                                   "k,v;k|v",
+                                   "{}",
+                                   "[]",
+                                   "^`",
+                                   "@:!"};
   if (GetParam().any_bytes) keys.insert(keys.end(), {"\xff\xfe", "latin1-\xe9", "\x7f\x80"});
   const size_t part = std::min<size_t>(GetParam().part_bytes_max, 1024);
   keys.push_back("long-" + std::string(part - 5, 'x'));
@@ -30,12 +60,13 @@ std::vector<std::string> StoreConformance::odd_keys() {
 }
 
 std::vector<std::string> StoreConformance::random_keys(std::mt19937_64& random, size_t count) {
-  const std::vector<std::string> parts = {"a", "b",  "A",  "a b", "a-", "a.", "a0", "aa",
+  const std::vector<std::string> parts = {"a", "b",  "A", "a b", "a-", "a.", "a0", "aa",
                                           "%", "+x", "ü", "'",   "0",  "z~", "!",  "a/b"};
   std::vector<std::string> keys;
   for (size_t attempt = 0; attempt < count * 4 && keys.size() < count; ++attempt) {
     std::string key = parts[random() % parts.size()];
-    for (uint64_t more = random() % 4; more > 0; --more) key += "/" + parts[random() % parts.size()];
+    for (uint64_t more = random() % 4; more > 0; --more)
+      key += "/" + parts[random() % parts.size()];
     const bool taken = std::any_of(keys.begin(), keys.end(), [&](const std::string& other) {
       return key == other || (!GetParam().nests && nested(key, other));
     });
@@ -252,7 +283,9 @@ TEST_P(StoreConformance, UploadsMayBeEmptySmallOrReplaceSomething) {
   for (const size_t size : {size_t{0}, size_t{5}}) {
     Result<std::unique_ptr<Upload>> upload = store_->start_upload("k", {});
     ASSERT_THAT(upload, IsOk());
-    if (size > 0) ASSERT_THAT((*upload)->write(make_bytes(size, 2)), IsOk());
+    if (size > 0) {
+      ASSERT_THAT((*upload)->write(make_bytes(size, 2)), IsOk());
+    }
     ASSERT_THAT((*upload)->finish(), IsOk());
     expect_object("k", make_bytes(size, 2));
   }
@@ -311,7 +344,9 @@ TEST_P(StoreConformance, RefusesBadKeysEverywhere) {
 TEST_P(StoreConformance, TakesOddKeys) {
   const std::vector<std::string> keys = odd_keys();
   for (size_t i = 0; i < keys.size(); ++i) put(keys[i], make_bytes(20 + i, i));
-  if (GetParam().reopens) ASSERT_THAT(store_->flush(), IsOk());
+  if (GetParam().reopens) {
+    ASSERT_THAT(store_->flush(), IsOk());
+  }
   for (size_t i = 0; i < keys.size(); ++i) expect_object(keys[i], make_bytes(20 + i, i));
   EXPECT_THAT(all_keys(), ::testing::UnorderedElementsAreArray(keys));
   const Result<ObjectInfo> copied = store_->copy(keys.back(), "plain");

@@ -1,0 +1,99 @@
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tune/machine.h"
+
+namespace penstock::tune::doctor {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kUnknown = "not in the saved tree";
+
+uint64_t number_of(const Json& object, const char* name) {
+  const auto value = object.find(name);
+  return value != object.end() && value->is_number_unsigned() ? value->get<uint64_t>() : 0;
+}
+
+// The member of `table` for `key` when it is of the kind wanted; null otherwise.
+Json find(const Json& table, const std::string& key, Json::value_t kind) {
+  if (!table.is_object()) return nullptr;
+  const auto value = table.find(key);
+  return value != table.end() && value->type() == kind ? *value : Json(nullptr);
+}
+
+Error unknown() {
+  return make_error(ErrorCode::kNotFound, std::string(kUnknown));
+}
+
+Result<io::SpaceInfo> saved_space(const Json& facts, const std::string& mount_point) {
+  const Json entry =
+      find(find(facts, "space", Json::value_t::object), mount_point, Json::value_t::object);
+  if (entry.is_null()) return unknown();
+  io::SpaceInfo info;
+  info.total_bytes = number_of(entry, "total_bytes");
+  info.available_bytes = number_of(entry, "available_bytes");
+  info.free_bytes = info.available_bytes;
+  info.total_inodes = number_of(entry, "total_inodes");
+  info.free_inodes = number_of(entry, "free_inodes");
+  return info;
+}
+
+Result<std::string> saved_text(const Json& table, const std::string& key) {
+  const Json text = find(table, key, Json::value_t::string);
+  if (text.is_null()) return unknown();
+  return text.get<std::string>();
+}
+
+Result<NvmeHealth> saved_health(const Json& facts, const std::string& controller) {
+  const Json entry =
+      find(find(facts, "nvme_health", Json::value_t::object), controller, Json::value_t::object);
+  if (entry.is_null()) return unknown();
+  NvmeHealth health;
+  health.percentage_used = number_of(entry, "percentage_used");
+  health.written_bytes = number_of(entry, "written_bytes");
+  health.critical_warning = number_of(entry, "critical_warning");
+  if (entry.contains("spare_percent")) health.spare_percent = number_of(entry, "spare_percent");
+  health.spare_threshold_percent = number_of(entry, "spare_threshold_percent");
+  return health;
+}
+
+Facts facts_from(const Json& json) {
+  Facts facts = unknown_facts(std::string(kUnknown));
+  facts.space = [json](const std::string& path) { return saved_space(json, path); };
+  facts.lustre_striping = [json](const std::string& path) {
+    return saved_text(find(json, "lustre_striping", Json::value_t::object), path);
+  };
+  facts.zfs_property = [json](const std::string& dataset, const std::string& property) {
+    const Json table = find(json, "zfs", Json::value_t::object);
+    return saved_text(find(table, dataset, Json::value_t::object), property);
+  };
+  facts.nvme_health = [json](const std::string& controller) {
+    return saved_health(json, controller);
+  };
+  if (json.contains("memlock_bytes")) facts.memlock_bytes = number_of(json, "memlock_bytes");
+  if (json.contains("io_uring_errno"))
+    facts.io_uring_errno = static_cast<int>(number_of(json, "io_uring_errno"));
+  return facts;
+}
+
+}  // namespace
+
+Result<Machine> saved_machine(const std::string& root) {
+  Machine tree(root, unknown_facts(std::string(kUnknown)));
+  if (!tree.exists("/proc"))
+    return make_error(ErrorCode::kNotFound,
+                      fmt::format("'{}' holds no proc: expected a directory with the proc, sys "
+                                  "and etc of a machine",
+                                  root));
+  if (!tree.exists("/penstock-facts.json")) return tree;
+  const std::string text = PENSTOCK_TRY(tree.read("/penstock-facts.json"));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    return make_error(ErrorCode::kInvalid, root + "/penstock-facts.json is not a JSON object");
+  return Machine(root, facts_from(json));
+}
+
+}  // namespace penstock::tune::doctor
