@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "penstock/io.h"
 #include "tune/bench_result.h"
@@ -21,14 +20,5 @@ struct BenchPath {
 // kInvalid when it is neither a directory, a file nor a block device.
 Result<BenchPath> inspect_bench_path(io::FileSystem& fs, const std::string& path,
                                      BenchFacts& facts);
-
-struct MountEntry {
-  std::string mount_point;
-  std::string options;
-  std::string type;
-  std::string source;
-};
-// The entry of /proc/self/mountinfo that holds the absolute `path`; empty when there is none.
-MountEntry find_mount(std::string_view mountinfo, std::string_view path);
 
 }  // namespace penstock::tune

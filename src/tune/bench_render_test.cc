@@ -8,7 +8,6 @@
 #include <set>
 
 #include "tune/bench_charts.h"
-#include "tune/bench_facts.h"
 #include "tune/bench_findings.h"
 #include "tune/bench_test_support.h"
 
@@ -177,22 +176,6 @@ TEST(ChartTicks, CoverTheDataWithRoundNumbers) {
     EXPECT_LE(logs.front(), high / 3);
     EXPECT_GE(logs.back(), high);
   }
-}
-
-TEST(FindMount, LongestPrefixThenLatest) {
-  constexpr std::string_view kMounts =
-      "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
-      "30 22 0:5 / /mnt/a rw - tmpfs tmpfs rw\n"
-      "31 22 259:1 / /mnt/a\\040b rw,noatime shared:2 master:3 - xfs /dev/nvme0n1p1 rw\n"
-      "32 22 0:9 / /mnt/a rw - nfs4 server:/x rw\n"
-      "garbage line\n";
-  EXPECT_EQ(find_mount(kMounts, "/home/x").type, "ext4");
-  EXPECT_EQ(find_mount(kMounts, "/mnt/a/f").type, "nfs4");
-  EXPECT_EQ(find_mount(kMounts, "/mnt/a").source, "server:/x");
-  EXPECT_EQ(find_mount(kMounts, "/mnt/ab").type, "ext4");
-  EXPECT_EQ(find_mount(kMounts, "/mnt/a b/c").source, "/dev/nvme0n1p1");
-  EXPECT_EQ(find_mount(kMounts, "/mnt/a b/c").options, "rw,noatime");
-  EXPECT_EQ(find_mount("", "/x").type, "");
 }
 
 }  // namespace
