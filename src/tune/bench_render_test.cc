@@ -14,6 +14,7 @@
 namespace penstock::tune {
 namespace {
 
+using namespace std::string_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -137,7 +138,7 @@ TEST(BenchHtml, LoadsNothingFromAnywhere) {
 TEST(BenchHtml, AnEmptyOrHostileReportIsStillWellFormed) {
   parse(render_bench_html({}));
   BenchReport report = sample_report();
-  report.facts.target = std::string("\x01\xff</title><script>alert(1)</script>\0'", 41);
+  report.facts.target = "\x01\xff</title><script>alert(1)</script>\0'"s;
   report.error = "]]> <!-- & --> \xed\xa0\x80";
   report.interrupted = true;
   const std::string html = render_bench_html(report);
