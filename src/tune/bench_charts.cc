@@ -63,15 +63,15 @@ size_t utf8_length(std::string_view text) {
   return length;
 }
 
-std::string card_head(const std::string& title, const std::string& subtitle) {
+std::string card_head(std::string_view kind, const std::string& title,
+                      const std::string& subtitle) {
   std::string out =
-      fmt::format("<figure class=\"card\"><figcaption><h3>{}</h3>", html_escape(title));
+      fmt::format("<figure class=\"{}\"><figcaption><h3>{}</h3>", kind, html_escape(title));
   if (!subtitle.empty()) out += fmt::format("<p>{}</p>", html_escape(subtitle));
   return out + "</figcaption>\n";
 }
 
 std::string legend(const std::vector<ChartSeries>& series) {
-  if (series.size() < 2) return {};
   std::string out = "<div class=\"legend\">";
   for (size_t i = 0; i < series.size(); ++i) {
     out += fmt::format("<span><i class=\"c{}\"></i>{}</span>", i % kColours,
@@ -120,10 +120,12 @@ std::string line_of(const ChartSeries& series, const Axis& x, const Axis& y, siz
                        x(series.points.back().x), bottom, x(series.points.front().x), bottom);
   }
   out += fmt::format("<path class=\"line s{}\" d=\"{}\"/>", colour, path);
-  const double radius = series.points.size() > 40 ? 2 : 4;
+  const bool dots = series.points.size() <= 40;
   for (const ChartPoint& point : series.points) {
-    out += fmt::format("<circle class=\"dot f{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>", colour,
-                       x(point.x), y(point.y), radius);
+    if (dots) {
+      out += fmt::format("<circle class=\"dot f{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>", colour,
+                         x(point.x), y(point.y));
+    }
     // A larger, invisible circle is easier to point at.
     out +=
         fmt::format("<circle class=\"hit\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"9\" data-tip=\"{}\"/>",
@@ -225,7 +227,8 @@ std::string render_line_chart(const LineChart& chart) {
   const Axis x{chart.x_scale, x_range.low, x_range.high, kLeft + 12, kWidth - kRight - 12};
   const Axis y{chart.y_scale, y_ticks.front(), y_ticks.back(), kHeight - kBottom, kTop};
 
-  std::string out = card_head(chart.title, chart.subtitle) + legend(drawn);
+  std::string out = card_head("card", chart.title, chart.subtitle);
+  if (!chart.filled) out += legend(drawn);
   out +=
       fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n", kWidth, kHeight,
                   html_escape(chart.title + ": " + chart.y_title + " by " + chart.x_title));
@@ -240,7 +243,7 @@ std::string render_bar_chart(const BarChart& chart) {
   double most = 0;
   for (const Bar& bar : chart.bars) most = std::max(most, bar.value);
   if (most <= 0) return {};
-  std::string out = card_head(chart.title, chart.subtitle) + "<div class=\"bars\">\n";
+  std::string out = card_head("card flat", chart.title, chart.subtitle) + "<div class=\"bars\">\n";
   for (size_t i = 0; i < chart.bars.size(); ++i) {
     const Bar& bar = chart.bars[i];
     out += fmt::format(

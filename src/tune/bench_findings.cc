@@ -21,7 +21,7 @@ std::string rate(const CaseResult& result) {
 }
 
 std::string times(double ratio) {
-  return ratio >= 10 ? fmt::format("{:.0f} times", ratio) : fmt::format("{:.1f} times", ratio);
+  return ratio >= 9.95 ? fmt::format("{:.0f} times", ratio) : fmt::format("{:.1f} times", ratio);
 }
 
 // The results, with the questions that findings ask of them.

@@ -51,7 +51,7 @@ h2 { font-size: 19px; font-weight: 650; margin: 36px 0 14px; letter-spacing: -0.
   align-items: stretch; }
 .card { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 12px;
   padding: 16px 18px 12px; min-width: 0; }
-.card.wide { grid-column: 1 / -1; }
+.charts > .flat:last-child:nth-child(odd) { grid-column: 1 / -1; }
 .card h3 { margin: 0; font-size: 15.5px; font-weight: 650; }
 .card p { margin: 2px 0 0; color: var(--soft); font-size: 13px; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 10px 0 2px; font-size: 13px; }

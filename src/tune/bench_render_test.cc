@@ -122,6 +122,7 @@ TEST(BenchHtml, IsWellFormedAndComplete) {
   EXPECT_EQ(std::string(document.select_node("//header/h1").node().last_child().value()),
             "/data/<b>&\"x\"");
   EXPECT_GE(document.select_nodes("//svg").size(), 3U);
+  EXPECT_GE(document.select_nodes("//div[@class='legend']/span").size(), 3U);
   EXPECT_EQ(document.select_nodes("//tbody/tr[not(@class)]").size(), 8U);
   EXPECT_EQ(document.select_nodes("//ul[@class='findings']/li").size(),
             sample_report().findings.size());
