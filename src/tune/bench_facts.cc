@@ -128,6 +128,7 @@ BenchFacts collect_machine_facts() {
   facts.cpu = cpu_model(machine);
   facts.cores = static_cast<uint32_t>(available_cores());
   facts.memory_bytes = doctor::memory_of(machine).usable_bytes();
+  facts.load_average = std::strtod(machine.read_or("/proc/loadavg", "0").c_str(), nullptr);
   return facts;
 }
 

@@ -83,18 +83,24 @@ const CaseResult* Findings::best_file(BenchOp op, BenchPattern pattern, BenchMod
 // A device that answers as fast as memory is memory: a RAM disk, or a host's cache behind a virtual
 // disk or loop image.
 void Findings::say_read_from_memory() {
-  using enum BenchMode;
-  const auto* direct =
-      best_file(BenchOp::kRead, BenchPattern::kSequential, kDirect, BenchCache::kAny);
-  const auto* warm =
-      best_file(BenchOp::kRead, BenchPattern::kSequential, kBuffered, BenchCache::kWarm);
+  const auto alone = [this](BenchMode mode, BenchCache cache) {
+    return best([=](const BenchCase& c) {
+      return c.op == BenchOp::kRead && c.pattern == BenchPattern::kSequential && c.mode == mode &&
+             c.cache == cache && c.depth == 1 && c.jobs == 1 && c.block_bytes == kMiB;
+    });
+  };
+  const CaseResult* direct = alone(BenchMode::kDirect, BenchCache::kAny);
+  const CaseResult* warm = alone(BenchMode::kBuffered, BenchCache::kWarm);
   if (direct == nullptr || warm == nullptr) return;
-  if (direct->bytes_per_second() < 0.8 * warm->bytes_per_second()) return;
+  // The median of single reads, unlike the rate, hardly depends on what else the machine does.
+  if (static_cast<double>(direct->latency.p50_ns) >
+      1.25 * static_cast<double>(warm->latency.p50_ns)) {
+    return;
+  }
   say("reads_from_memory",
-      fmt::format(
-          "Direct reads ({}) are as fast as reads from the page cache ({}): there is memory "
-          "behind this, not a disk.",
-          rate(*direct), rate(*warm)),
+      fmt::format("A direct read of 1 MiB takes {}, one from the page cache {}: there is memory "
+                  "behind this, not a disk.",
+                  duration(direct->latency.p50_ns), duration(warm->latency.p50_ns)),
       "A RAM disk or a loop image without direct I/O looks like this; measure the disk itself.");
 }
 

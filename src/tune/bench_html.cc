@@ -145,11 +145,8 @@ std::string facts_html(const BenchReport& report) {
 
 std::string notices_html(const BenchReport& report) {
   std::string out;
-  if (report.interrupted) {
-    out += "<p class=\"notice\">Interrupted: these are the results until then.</p>\n";
-  }
-  if (!report.error.empty()) {
-    out += fmt::format("<p class=\"notice\">Ended early: {}</p>\n", html_escape(report.error));
+  for (const std::string& notice : bench_notices(report)) {
+    out += fmt::format("<p class=\"notice\">{}</p>\n", html_escape(notice));
   }
   return out;
 }

@@ -18,7 +18,8 @@ Json machine_json(const BenchFacts& facts) {
   return {{"kernel", facts.kernel},
           {"cpu", facts.cpu},
           {"cores", facts.cores},
-          {"memory_bytes", facts.memory_bytes}};
+          {"memory_bytes", facts.memory_bytes},
+          {"load_average", facts.load_average}};
 }
 
 Json target_json(const BenchFacts& facts) {

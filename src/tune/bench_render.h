@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tune/bench_result.h"
 
@@ -23,5 +24,9 @@ std::string_view bench_section(const BenchCase& bench_case);
 std::string bench_variant(const BenchCase& bench_case);
 // "ext4 on /dev/vda, QEMU HARDDISK": one line about what was measured.
 std::string describe_target(const BenchFacts& facts);
+
+// What the reader must know before the numbers: that the run ended early, or that the machine was
+// busy with something else.
+std::vector<std::string> bench_notices(const BenchReport& report);
 
 }  // namespace penstock::tune

@@ -79,6 +79,15 @@ TEST(BenchTable, SaysWhenItEndedEarly) {
               AllOf(HasSubstr("Interrupted"), HasSubstr("disk on fire")));
 }
 
+TEST(BenchTable, SaysWhenTheMachineWasBusy) {
+  BenchReport report = sample_report();
+  report.facts.load_average = 2;
+  EXPECT_THAT(render_bench_table(report), Not(HasSubstr("busy")));
+  report.facts.load_average = 6;
+  EXPECT_THAT(render_bench_table(report), HasSubstr("busy before the run (load 6.0 on 8 cores)"));
+  EXPECT_THAT(render_bench_html(report), HasSubstr("busy before the run"));
+}
+
 TEST(BenchJson, HasTheDocumentedFieldsWithUnits) {
   const auto json = nlohmann::json::parse(render_bench_json(sample_report()));
   EXPECT_EQ(json["schema"], 1);

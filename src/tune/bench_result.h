@@ -59,7 +59,8 @@ struct BenchFacts {
   std::string cpu;
   uint32_t cores = 0;
   uint64_t memory_bytes = 0;
-  std::string engine;  // How requests reach the kernel, or the address of the store.
+  double load_average = 0;  // Of the minute before the run: tasks that run or wait for the disk.
+  std::string engine;       // How requests reach the kernel, or the address of the store.
 
   std::string target;  // As given.
   BenchTarget kind = BenchTarget::kDirectory;

@@ -134,6 +134,20 @@ std::string describe_target(const BenchFacts& facts) {
   return text;
 }
 
+std::vector<std::string> bench_notices(const BenchReport& report) {
+  std::vector<std::string> notices;
+  if (report.interrupted) notices.push_back("Interrupted: these are the results until then.");
+  if (!report.error.empty()) notices.push_back("Ended early: " + report.error);
+  const BenchFacts& facts = report.facts;
+  if (facts.load_average > 0.5 * facts.cores && facts.load_average > 1) {
+    notices.push_back(
+        fmt::format("The machine was busy before the run (load {:.1f} on {} cores): on "
+                    "a quiet one the numbers are better.",
+                    facts.load_average, facts.cores));
+  }
+  return notices;
+}
+
 std::string render_bench_table(const BenchReport& report) {
   std::string out = header(report);
   std::string_view section;
@@ -149,8 +163,7 @@ std::string render_bench_table(const BenchReport& report) {
     out += wrapped(finding.text, "  - ", "    ");
     if (!finding.advice.empty()) out += wrapped(finding.advice, "    => ", "       ");
   }
-  if (report.interrupted) out += "\nInterrupted: these are the results until then.\n";
-  if (!report.error.empty()) out += fmt::format("\nEnded early: {}\n", report.error);
+  for (const std::string& notice : bench_notices(report)) out += "\n" + notice + "\n";
   return out;
 }
 
