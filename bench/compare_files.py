@@ -21,14 +21,14 @@ CASES = [
         "read:sequential:direct:1MiB:8",
         ["--rw=read", "--bs=1M", "--iodepth=8"],
         "bytes",
-        9,
+        15,
     ),
     (
         "random read, 4 KiB, depth 32",
         "read:random:direct:4KiB:32",
         ["--rw=randread", "--bs=4k", "--iodepth=32"],
         "ops",
-        9,
+        15,
     ),
     (
         "sequential write, 1 MiB, depth 8",
@@ -37,45 +37,60 @@ CASES = [
         "bytes",
         21,
     ),
+    (
+        "sequential write of a new file, 1 MiB, depth 8",
+        "write:sequential:direct:1MiB:8",
+        ["--rw=write", "--bs=1M", "--iodepth=8", "--fallocate=posix"],
+        "bytes",
+        21,
+    ),
 ]
 
 
-def run_fio(folder, flags, write):
-    """Bytes and operations per second. Writes fill a file whose blocks are reserved, as ours do."""
-    path = folder / ("fio-write" if write else "data")
+def run_json(command):
+    done = subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def run_fio(folder, flags, write, new_file):
+    """Bytes and operations per second. Writes end with an fsync; a new file is filled once."""
+    path = folder / ("new" if new_file else "data")
     command = ["fio", "--name=x", f"--filename={path}", "--direct=1", "--ioengine=io_uring"]
     command += [f"--size={SIZE}", "--output-format=json", "--randrepeat=0", *flags]
     if write:
-        path.unlink(missing_ok=True)
-        command += ["--fallocate=posix", "--end_fsync=1"]
-    else:
+        command.append("--end_fsync=1")
+    if not new_file:
         command += ["--time_based", f"--runtime={SECONDS}"]
-    answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    side = answer["jobs"][0]["write" if write else "read"]
+    if new_file:
+        path.unlink(missing_ok=True)
+    side = run_json(command)["jobs"][0]["write" if write else "read"]
     return {"bytes": side["bw_bytes"], "ops": side["iops"]}
 
 
-def run_penstock(folder, case, write):
+def run_penstock(folder, case, write, new_file):
     target = folder if write else folder / "data"
-    command = [PENSTOCK, "bench", target, "--case", case, "--json", "--seconds", str(SECONDS)]
+    command = [PENSTOCK, "bench", target, "--case", case, "--json", "--seconds", SECONDS]
     if write:
-        command += ["--size", str(SIZE)]
-    answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    result = answer["results"][-1]
+        command += ["--size", SIZE]
+    results = run_json(command)["results"]
+    result = next(r for r in results if r["new_file"] == new_file)
     return {"bytes": result["throughput_bytes_per_second"], "ops": result["ops_per_second"]}
 
 
 def measure(folder, name, case, flags, what, pairs):
     write = case.startswith("write")
-    ours, theirs = [], []
-    run_penstock(folder, case, write)  # Warm: memory, clocks, the device's own caches.
+    new_file = "new file" in name
+    sides = {
+        "penstock": lambda: run_penstock(folder, case, write, new_file)[what],
+        "fio": lambda: run_fio(folder, flags, write, new_file)[what],
+    }
+    rates = {"penstock": [], "fio": []}
+    sides["penstock"]()  # Warm: memory, clocks, the device's own caches.
     for turn in range(pairs):
         # Alternate who goes first, so that drift helps nobody.
-        for side in ("ours", "fio") if turn % 2 == 0 else ("fio", "ours"):
-            if side == "ours":
-                ours.append(run_penstock(folder, case, write)[what])
-            else:
-                theirs.append(run_fio(folder, flags, write)[what])
+        for side in list(sides) if turn % 2 == 0 else list(reversed(sides)):
+            rates[side].append(sides[side]())
+    ours, theirs = rates["penstock"], rates["fio"]
     ratio = stats.ratio(ours, theirs)
     passed = ratio["median"] >= BARS["median"]
     if write:
