@@ -2,7 +2,7 @@
 // bench/compare_s3.py.
 //
 //   store_driver put s3://bucket/prefix COUNT SIZE CONCURRENCY
-//   store_driver get s3://bucket/prefix COUNT SIZE CONCURRENCY
+//   store_driver get s3://bucket/prefix COUNT SIZE CONCURRENCY [SECONDS]   (over and over for so long)
 //   store_driver presign s3://bucket/prefix COUNT SIZE CONCURRENCY     (prints URLs)
 #include <fmt/core.h>
 
@@ -32,6 +32,8 @@ struct Work {
   const size_t count;
   const size_t size;
   std::vector<io::Buffer> buffers;
+  double seconds = 0;  // Stop then, going over the objects again and again; 0: once over all.
+  std::chrono::steady_clock::time_point start;
   std::atomic<size_t> next{0};
   std::atomic<size_t> running{0};
   std::atomic<bool> failed{false};
@@ -40,6 +42,10 @@ struct Work {
 
 std::string key(size_t index) {
   return fmt::format("object-{:06}", index);
+}
+
+double elapsed(const Work& work) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - work.start).count();
 }
 
 void step(Work& work, size_t slot);
@@ -54,8 +60,9 @@ void finish(Work& work, size_t slot, const Result<T>& result, bool whole) {
 }
 
 void step(Work& work, size_t slot) {
-  const size_t index = work.next++;
-  if (index >= work.count || work.failed) {
+  const size_t turn = work.next++;
+  const size_t index = turn % work.count;
+  if (work.failed || (work.seconds > 0 ? elapsed(work) >= work.seconds : turn >= work.count)) {
     if (--work.running == 0) work.finished.set_value();
     return;
   }
@@ -82,14 +89,14 @@ void fill(std::vector<io::Buffer>& buffers) {
 }
 
 int run(Work& work, size_t concurrency) {
-  const auto start = std::chrono::steady_clock::now();
+  work.start = std::chrono::steady_clock::now();
   work.running = concurrency;
   for (size_t slot = 0; slot < concurrency; ++slot) step(work, slot);
   work.finished.get_future().wait();
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fmt::print("{{\"seconds\": {:.6f}, \"objects\": {}, \"bytes\": {}}}\n", seconds, work.count,
-             work.count * work.size);
+  const double seconds = elapsed(work);
+  const size_t objects = work.next - concurrency;
+  fmt::print("{{\"seconds\": {:.6f}, \"objects\": {}, \"bytes\": {}}}\n", seconds, objects,
+             objects * work.size);
   return work.failed ? 1 : 0;
 }
 
@@ -106,11 +113,12 @@ Result<int> presign(const std::string& address, size_t count) {
 }
 
 Result<int> drive(const std::string& verb, const std::string& address, size_t count, size_t size,
-                  size_t concurrency) {
+                  size_t concurrency, double seconds) {
   if (verb == "presign") return presign(address, count);
   const auto objects = PENSTOCK_TRY(store::open_store(address, {}));
   const auto memory = PENSTOCK_TRY(io::BufferProvider::create({.budget_bytes = 4 * kGiB}));
   Work work(*objects, verb == "put", count, size);
+  work.seconds = seconds;
   for (size_t i = 0; i < concurrency; ++i) work.buffers.push_back(PENSTOCK_TRY(memory->take(size)));
   fill(work.buffers);
   return run(work, concurrency);
@@ -119,13 +127,14 @@ Result<int> drive(const std::string& verb, const std::string& address, size_t co
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    fmt::print(stderr, "usage: store_driver put|get|presign ADDRESS COUNT SIZE CONCURRENCY\n");
+  if (argc != 6 && argc != 7) {
+    fmt::print(stderr,
+               "usage: store_driver put|get|presign ADDRESS COUNT SIZE CONCURRENCY [SECONDS]\n");
     return 2;
   }
-  const Result<int> code =
-      drive(argv[1], argv[2], std::strtoull(argv[3], nullptr, 10),
-            std::strtoull(argv[4], nullptr, 10), std::strtoull(argv[5], nullptr, 10));
+  const Result<int> code = drive(
+      argv[1], argv[2], std::strtoull(argv[3], nullptr, 10), std::strtoull(argv[4], nullptr, 10),
+      std::strtoull(argv[5], nullptr, 10), argc > 6 ? std::strtod(argv[6], nullptr) : 0);
   if (!code.ok()) fmt::print(stderr, "store_driver: {}\n", code.error().to_string());
   return code.ok() ? *code : 1;
 }

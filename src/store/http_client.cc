@@ -26,6 +26,8 @@ namespace {
 constexpr long kReceiveBytes = 256 * 1024;
 constexpr long kSendBytes = 1024 * 1024;
 
+thread_local const HttpLoop* current_loop = nullptr;
+
 int to_poll_ms(HttpLoop::Clock::time_point due, HttpLoop::Clock::time_point now) {
   if (due <= now) return 0;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
@@ -179,13 +181,15 @@ void HttpLoop::post(std::function<void()> function) {
     was_empty = posted_.empty();
     posted_.push_back(std::move(function));
   }
-  if (!was_empty) return;
+  // The loop looks at what was posted before it sleeps, so from its own thread it needs no waking.
+  if (!was_empty || current_loop == this) return;
   const uint64_t one = 1;
   // Fails only when the counter is full, and then the loop is awake anyway.
   [[maybe_unused]] const ssize_t written = write(wake_, &one, sizeof(one));
 }
 
 void HttpLoop::run() {
+  current_loop = this;
   set_thread_name(settings_.thread_name);
   // OpenSSL writes to sockets without MSG_NOSIGNAL, and other signals are for other threads.
   sigset_t all;
@@ -248,6 +252,10 @@ void HttpLoop::wait_for_events() {
       [[maybe_unused]] const ssize_t got = read(wake_, &ignored, sizeof(ignored));
       continue;
     }
+    if (watched_[events[i].data.fd].idle) {
+      stop_watching(events[i].data.fd);  // The server closed a connection that nobody uses.
+      continue;
+    }
     int what = 0;
     if ((events[i].events & EPOLLIN) != 0) what |= CURL_CSELECT_IN;
     if ((events[i].events & EPOLLOUT) != 0) what |= CURL_CSELECT_OUT;
@@ -257,25 +265,35 @@ void HttpLoop::wait_for_events() {
   }
 }
 
-int HttpLoop::on_socket(void* /*easy*/, int socket, int what, void* self, void* socket_data) {
+// libcurl lets go of a connection's socket after every request and takes it up with the next one.
+// epoll is told only when that changes anything: two system calls less for each request.
+int HttpLoop::on_socket(void* /*easy*/, int socket, int what, void* self, void* /*socket_data*/) {
   auto* loop = static_cast<HttpLoop*>(self);
+  if (loop->watched_.size() <= static_cast<size_t>(socket)) loop->watched_.resize(socket + 1);
+  Watched& watched = loop->watched_[socket];
+  watched.idle = what == CURL_POLL_REMOVE;
+  if (watched.idle) return 0;
   epoll_event event{};
   event.data.fd = socket;
-  if (what == CURL_POLL_REMOVE) {
-    epoll_ctl(loop->epoll_, EPOLL_CTL_DEL, socket, &event);  // It may be closed already.
-    curl_multi_assign(loop->multi_, socket, nullptr);
-    return 0;
-  }
   if ((what & CURL_POLL_IN) != 0) event.events |= EPOLLIN;
   if ((what & CURL_POLL_OUT) != 0) event.events |= EPOLLOUT;
-  // `socket_data` is set once the socket was added.
-  const int operation = socket_data == nullptr ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  if (epoll_ctl(loop->epoll_, operation, socket, &event) != 0) {
-    epoll_ctl(loop->epoll_, operation == EPOLL_CTL_ADD ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket,
-              &event);
-  }
-  if (socket_data == nullptr) curl_multi_assign(loop->multi_, socket, loop);
+  if (watched.events == event.events) return 0;
+  epoll_ctl(loop->epoll_, watched.events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, &event);
+  watched.events = event.events;
   return 0;
+}
+
+int HttpLoop::on_close_socket(void* self, int socket) {
+  auto* loop = static_cast<HttpLoop*>(self);
+  // Closing takes it out of epoll; its number may soon belong to another connection.
+  if (static_cast<size_t>(socket) < loop->watched_.size()) loop->watched_[socket] = {};
+  return close(socket);
+}
+
+void HttpLoop::stop_watching(int socket) {
+  epoll_event event{};
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, &event);
+  watched_[socket] = {};
 }
 
 int HttpLoop::on_timer(void* /*multi*/, long timeout_ms, void* self) {
@@ -346,6 +364,8 @@ void* HttpLoop::take_handle() {
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, settings_.verify_tls ? 1L : 0L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, settings_.verify_tls ? 2L : 0L);
   if (!settings_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, settings_.ca_file.c_str());
+  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, &HttpLoop::on_close_socket);
+  curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, this);
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &HttpLoop::on_header);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &HttpLoop::on_body);
   return easy;

@@ -115,12 +115,21 @@ class HttpLoop {
   bool may_end();
 
   static int on_socket(void* easy, int socket, int what, void* self, void* socket_data);
+  static int on_close_socket(void* self, int socket);
+  void stop_watching(int socket);
   static int on_timer(void* multi, long timeout_ms, void* self);
   static size_t on_header(char* data, size_t size, size_t count, void* transfer);
   static size_t on_body(char* data, size_t size, size_t count, void* transfer);
 
+  // What epoll was asked to tell about a socket.
+  struct Watched {
+    uint32_t events = 0;  // 0: it is not there.
+    bool idle = false;    // No request uses it now.
+  };
+
   const HttpSettings settings_;
   int epoll_ = -1;
+  std::vector<Watched> watched_;  // By socket.
   int wake_ = -1;
   void* multi_ = nullptr;
   std::optional<Clock::time_point> curl_timer_;
