@@ -179,6 +179,8 @@ TEST_F(S3StoreTest, OddKeysGoThrough) {
                                          "tab\there",
                                          "\x01\x02",
                                          "bracket[1]",
+                                         " ",
+                                         "\r",
                                          "emoji\xF0\x9F\x98\x80"};
   for (const std::string& key : keys) put(key, "of " + key);
   for (const std::string& key : keys) EXPECT_EQ(get(key), "of " + key);
