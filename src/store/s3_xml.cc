@@ -20,9 +20,11 @@ pugi::xml_node root_named(const pugi::xml_document& document, std::string_view n
   return name == root.name() ? root : pugi::xml_node();
 }
 
+// A text of nothing but blanks is kept: a key may be one.
 bool load(pugi::xml_document& document, std::string_view xml) {
+  constexpr unsigned int kOptions = pugi::parse_default | pugi::parse_ws_pcdata_single;
   return static_cast<bool>(
-      document.load_buffer(xml.data(), xml.size(), pugi::parse_default, pugi::encoding_utf8));
+      document.load_buffer(xml.data(), xml.size(), kOptions, pugi::encoding_utf8));
 }
 
 std::string text_of(const pugi::xml_node& node, const char* child) {

@@ -67,6 +67,9 @@ TEST(S3Xml, AnswersToWrites) {
   ASSERT_EQ(failed->size(), 1U);
   EXPECT_EQ(failed->front().key, "a&b");
   EXPECT_EQ(failed->front().error.code, "AccessDenied");
+  const auto blank =
+      parse_delete_result("<DeleteResult><Error><Key> </Key></Error></DeleteResult>");
+  EXPECT_EQ(blank->front().key, " ");
 }
 
 TEST(S3Xml, RequestsAreEscaped) {

@@ -146,6 +146,20 @@ std::string ask_proxy(const std::string& path, const std::string* body) {
 
 }  // namespace
 
+size_t S3Test::uploads_left(S3Store& store, const std::string& key) {
+  S3Request request;
+  request.query = {{"uploads", ""}, {"prefix", prefix_ + "/" + key}};
+  std::promise<std::string> answer;
+  store.client().send(std::move(request), [&](Result<HttpResponse> response, const S3History&) {
+    answer.set_value(response.ok() ? response->text : "");
+  });
+  const std::string xml = answer.get_future().get();
+  EXPECT_THAT(xml, testing::HasSubstr("ListMultipartUploadsResult"));
+  size_t found = 0;
+  for (size_t at = 0; (at = xml.find("<UploadId>", at)) != std::string::npos; ++at) ++found;
+  return found;
+}
+
 void S3Test::set_rules(const std::string& json) {
   ask_proxy("rules", &json);
 }

@@ -51,6 +51,9 @@ class S3Test : public testing::Test {
   // A store under a prefix that no other test uses.
   std::unique_ptr<S3Store> open(const S3Options& options, const S3StoreSettings& settings = {});
 
+  // How many uploads of such a key were begun and neither finished nor aborted.
+  size_t uploads_left(S3Store& store, const std::string& key);
+
   static void set_rules(const std::string& json);
   // The JSON that the proxy keeps under /-/NAME.
   static std::string proxy_state(const std::string& name);
