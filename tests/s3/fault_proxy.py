@@ -2,18 +2,20 @@
 
 usage: fault_proxy.py UPSTREAM_HOST:PORT [--tls CERT KEY]
 
-Listens on a free port of 127.0.0.1 and prints it. It passes requests on unchanged, except for those that a rule
-catches. Rules are set and read over the same port, and kept in order; the first that matches is applied:
+Listens on a free port of 127.0.0.1 and prints it. It passes requests on unchanged, except for those
+that a rule catches. Rules are set and read over the same port, and kept in order; the first that
+matches is applied:
 
     POST /-/rules    a JSON list, which replaces all rules
     GET  /-/rules    the same list with how often each rule was applied ("hits")
     GET  /-/seen     the request lines that came so far, with the connection each came on
 
-A rule: {"match": SUBSTRING OF "METHOD PATH", "times": N (default: no limit), "after": N (skip the first N), and one of
+A rule: {"match": SUBSTRING OF "METHOD PATH", "times": N (default: no limit), "after": N (skip the
+first N), and one of
     "answer": STATUS, "code": S3 ERROR CODE, "headers": {}    answer by itself
-    "reset": "before" | "after"                               cut the connection before or after the server got it
+    "reset": "before" | "after"                               cut it before or after the server got it
     "truncate": BYTES                                         of the body, then close
-    "stall": BYTES, "seconds": S                              send so much of the body, then nothing for S
+    "stall": BYTES, "seconds": S                              of the body, then nothing for S
     "delay": SECONDS                                          before the server gets it
     "headers": {NAME: VALUE}                                  set in the server's answer
     "flip": OFFSET                                            one byte of the body is wrong}
@@ -75,7 +77,9 @@ class Message:
         return next((value for key, value in self.headers if key.lower() == name), None)
 
     def set(self, name, value):
-        self.headers = [pair for pair in self.headers if pair[0].lower() != name.lower()] + [(name, value)]
+        self.headers = [pair for pair in self.headers if pair[0].lower() != name.lower()] + [
+            (name, value)
+        ]
 
 
 def read_message(stream, method=None):
@@ -92,7 +96,9 @@ def read_message(stream, method=None):
         return message
     if (message.get("transfer-encoding") or "").lower() == "chunked":
         message.body = read_chunks(stream)
-        message.headers = [pair for pair in message.headers if pair[0].lower() != "transfer-encoding"]
+        message.headers = [
+            pair for pair in message.headers if pair[0].lower() != "transfer-encoding"
+        ]
         message.set("Content-Length", str(len(message.body)))
     else:
         message.body = stream.read(int(message.get("content-length") or 0))
@@ -140,8 +146,9 @@ class Handler(socketserver.BaseRequestHandler):
         if rule.get("reset") == "before":
             return self.cut()
         if "answer" in rule:
-            xml = f"<Error><Code>{rule.get('code', '')}</Code><Message>made up</Message></Error>".encode()
-            body = b"" if method == "HEAD" else xml
+            code = rule.get("code", "")
+            xml = f"<Error><Code>{code}</Code><Message>made up</Message></Error>"
+            body = b"" if method == "HEAD" else xml.encode()
             answer = own_answer(rule["answer"], body, rule.get("headers", {}).items())
         else:
             answer = self.forward(request, method)
