@@ -13,7 +13,7 @@ matches is applied:
 A rule: {"match": SUBSTRING OF "METHOD PATH", "times": N (default: no limit), "after": N (skip the
 first N), and one of
     "answer": STATUS, "code": S3 ERROR CODE, "headers": {}    answer by itself
-    "reset": "before" | "after"                               cut it before or after the server got it
+    "reset": "before" | "after"                               cut it before or after the server
     "truncate": BYTES                                         of the body, then close
     "stall": BYTES, "seconds": S                              of the body, then nothing for S
     "delay": SECONDS                                          before the server gets it
