@@ -213,6 +213,12 @@ void add_bench_command(CLI::App& app, Run& run) {
   auto* command =
       app.add_subcommand("bench", "Measure storage: a directory, file, device or s3://");
   auto arguments = std::make_shared<BenchArguments>();
+  command->footer(
+      "What the results mean: docs/BENCH.md\n\n"
+      "  penstock bench /data\n"
+      "  penstock bench /data --profile checkpoint --size 64GiB --html report.html\n"
+      "  penstock bench /data/shard-000.tar --case read:random:direct:4KiB:32\n"
+      "  penstock bench s3://bucket/prefix --json");
   command
       ->add_option("TARGET", arguments->target,
                    "A directory (data is written below it and removed), an existing file or block "

@@ -195,6 +195,18 @@ bool S3Call::correct_clock(const HttpResponse& response, S3Failure& failure) {
   return false;
 }
 
+// A wait that lasts is said aloud, by one call for all: the others fail for the same reason.
+LogLevel S3Call::level_of_retry() {
+  constexpr auto kLasting = std::chrono::seconds(1);
+  constexpr auto kBetween = std::chrono::seconds(10);
+  const auto now = Clock::now();
+  if (now - begun_at_ < kLasting) return LogLevel::kDebug;
+  auto last = client_.complained_at_.load();
+  if (now - last < kBetween) return LogLevel::kDebug;
+  return client_.complained_at_.compare_exchange_strong(last, now) ? LogLevel::kWarn
+                                                                   : LogLevel::kDebug;
+}
+
 void S3Call::retry_or_fail(Error error, Nanoseconds asked_wait) {
   if (!error.retryable) return finish(std::move(error));
   if (attempts_ >= client_.options_.attempts) {
@@ -203,7 +215,7 @@ void S3Call::retry_or_fail(Error error, Nanoseconds asked_wait) {
   }
   const Nanoseconds wait = std::max(client_.backoff_.delay(attempts_),
                                     std::min(asked_wait, client_.options_.backoff_max));
-  log_debug("S3 request failed; trying again",
+  log_event(level_of_retry(), "S3 request failed; trying again",
             {{"request", client_.describe(request_.method, request_.key)},
              {"attempt", attempts_},
              {"reason", client_.redacted(error.detail)},

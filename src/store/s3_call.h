@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "base/log.h"
 #include "store/s3_client.h"
 
 namespace penstock::store {
@@ -35,6 +36,7 @@ class S3Call : public std::enable_shared_from_this<S3Call> {
   void judge_refusal(const HttpResponse& response);
   bool correct_clock(const HttpResponse& response, S3Failure& failure);
   bool ask_again_for_reason(const HttpResponse& response);
+  LogLevel level_of_retry();
   void retry_or_fail(Error error, Nanoseconds asked_wait);
   void on_deadline();
   void finish(Result<HttpResponse> result);

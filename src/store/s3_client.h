@@ -98,6 +98,8 @@ class S3Client {
   Signer signer_;
   S3Backoff backoff_;
   std::atomic<int64_t> clock_lead_s_{0};
+  // When a retry was last said aloud.
+  std::atomic<std::chrono::steady_clock::time_point> complained_at_{};
   std::atomic<bool> knows_if_match_{true};
   mutable std::mutex mutex_;
   std::shared_ptr<const S3Target> target_;

@@ -1,6 +1,7 @@
 // The S3 store against a real server behind a proxy that misbehaves on command.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <latch>
@@ -97,6 +98,26 @@ TEST_F(S3FaultTest, GivesUpAfterTheAttemptsAndSaysWhy) {
   EXPECT_THAT(got.error().detail, AllOf(HasSubstr("after 3 attempts"), HasSubstr("InternalError"),
                                         HasSubstr(prefix_ + "/k")));
   EXPECT_EQ(seen("GET /"), 3U);
+}
+
+TEST_F(S3FaultTest, AWaitThatLastsIsSaidAloudOnce) {
+  S3Options options = proxy_options();
+  options.attempts = 100;
+  options.backoff_min = options.backoff_max = milliseconds(400);
+  const auto store = open(options);
+  set_rules(R"([{"answer": 500, "code": "InternalError"}])");
+  std::vector<std::vector<std::byte>> memory(4, std::vector<std::byte>(bytes_.size()));
+  std::vector<std::future<Result<GetResult>>> reads;
+  GetOptions late;
+  late.deadline = deadline_in(milliseconds(2500));
+  for (auto& into : memory) {
+    reads.push_back(std::async(std::launch::async, [&] { return store->get("k", 0, into, late); }));
+  }
+  for (auto& one : reads) EXPECT_EQ(one.get().error().code, ErrorCode::kTimeout);
+  const auto said = std::count_if(log_.begin(), log_.end(), [](const std::string& line) {
+    return line.find(" warn S3 request failed; trying again") != std::string::npos;
+  });
+  EXPECT_EQ(said, 1);
 }
 
 TEST_F(S3FaultTest, PermanentCorruptionIsAnErrorNotWrongBytes) {
