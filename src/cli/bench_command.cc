@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
 #include <memory>
 
 #include "base/thread_pool.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "penstock/buffer.h"
 #include "penstock/io.h"
 #include "penstock/store.h"
@@ -17,6 +21,7 @@
 #include "tune/bench_render.h"
 #include "tune/bench_runner.h"
 #include "tune/bench_scratch.h"
+#include "tune/text.h"
 
 namespace penstock::cli {
 
@@ -27,7 +32,7 @@ using namespace penstock::tune;
 struct BenchArguments {
   std::string target;
   std::string size;
-  double seconds = 0;
+  std::string seconds;
   std::string profile = "general";
   std::vector<std::string> cases;
   std::string engine = "auto";
@@ -47,13 +52,11 @@ class ProgressLine {
     const std::string rate = progress.bytes_per_second > 0
                                  ? format_rate(progress.bytes_per_second)
                                  : format_count(progress.ops_per_second) + " per second";
-    fmt::print(stderr, "\r[{}/{}] {:.60}  {}\033[K", progress.case_number, progress.case_count,
-               progress.label, rate);
-    std::fflush(stderr);
+    tell("\r[{}/{}] {:.60}  {}\033[K", progress.case_number, progress.case_count, progress.label,
+         rate);
   }
   void clear() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-    std::fflush(stderr);
+    if (shown_) tell("\r\033[K");
   }
 
  private:
@@ -67,11 +70,24 @@ bool is_store_address(const std::string& target) {
   return false;
 }
 
+// "0.5": seconds, as fio takes them, up to a day.
+Result<Nanoseconds> parse_case_time(const std::string& text) {
+  double seconds = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, seconds, std::chars_format::fixed);
+  if (parsed.ec != std::errc{} || parsed.ptr != end || !(seconds > 0) || seconds > 86400) {
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("--seconds {}: expected a number above 0 and up to 86400",
+                                  doctor::printable(text)));
+  }
+  return Nanoseconds(static_cast<int64_t>(seconds * 1e9));
+}
+
 Result<BenchOptions> parse_options(const BenchArguments& arguments) {
   BenchOptions options;
   if (!arguments.size.empty()) options.size_bytes = PENSTOCK_TRY(parse_size(arguments.size));
-  if (arguments.seconds != 0) {
-    options.case_time = Nanoseconds(static_cast<int64_t>(arguments.seconds * 1e9));
+  if (!arguments.seconds.empty()) {
+    options.case_time = PENSTOCK_TRY(parse_case_time(arguments.seconds));
   }
   options.profile = PENSTOCK_TRY(parse_bench_profile(arguments.profile));
   options.quick = arguments.quick;
@@ -81,12 +97,36 @@ Result<BenchOptions> parse_options(const BenchArguments& arguments) {
   return options;
 }
 
-// Found out before half a minute of measuring, not after.
-Result<void> check_html_path(const std::string& path) {
-  if (path.empty()) return {};
+// For looking around and small files: no need of an engine that moves data.
+Result<std::unique_ptr<io::LocalFileSystem>> open_plain_file_system() {
+  return io::open_local_file_system({.engine = io::EngineKind::kThreads, .threads = 1});
+}
+
+// Where the page goes: a new file, or a regular one that is not what is being measured. Found out
+// before half a minute of measuring, not after. The page replaces what is there, so the answer has
+// symbolic links followed: it is their target that is replaced.
+Result<std::string> resolve_html_path(io::FileSystem& fs, const BenchArguments& arguments) {
+  std::string path = arguments.html;
+  if (const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr),
+                                                        std::free);
+      real != nullptr) {
+    path = real.get();
+  }
+  const Result<io::FileInfo> there = fs.stat(path);
+  const auto refuse = [&](std::string_view why) {
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("--html {}: {}", doctor::printable(path), why));
+  };
+  if (there.ok() && there->kind != io::FileKind::kFile)
+    return refuse("it is there and not a regular file");
+  const Result<io::FileInfo> target = fs.stat(arguments.target);
+  if (there.ok() && target.ok() && there->inode == target->inode &&
+      there->device == target->device) {
+    return refuse("that is the file to be measured");
+  }
   const std::string parent = io::parent_path(path);
-  if (::access(parent.c_str(), W_OK) != 0) return errno_error(errno, "write to " + parent);
-  return {};
+  if (::access(parent.c_str(), W_OK) != 0) return refuse(errno_error(errno, parent).detail);
+  return path;
 }
 
 // As many rings as jobs keep busy, and queues that hold all their requests.
@@ -111,7 +151,7 @@ Result<std::unique_ptr<io::LocalFileSystem>> open_engine(const std::string& engi
     auto opened = io::open_local_file_system(options);
     const bool refused = !opened.ok() && opened.error().code == ErrorCode::kUnsupported;
     if (!refused || engine == "io_uring") return opened;
-    fmt::print(stderr, "penstock bench: io_uring is not available here; using threads\n");
+    tell("penstock bench: io_uring is not available here; using threads\n");
   }
   options.engine = io::EngineKind::kThreads;
   options.threads = std::clamp(options.queue_depth / 4, 32U, 256U);
@@ -120,13 +160,17 @@ Result<std::unique_ptr<io::LocalFileSystem>> open_engine(const std::string& engi
 
 Result<void> bench_path(const BenchArguments& arguments, const BenchOptions& options,
                         const BenchContext& context, BenchReport& report) {
-  const auto probe = PENSTOCK_TRY(io::open_local_file_system({}));
-  const BenchPath path = PENSTOCK_TRY(inspect_bench_path(*probe, arguments.target, report.facts));
+  const auto probe = PENSTOCK_TRY(open_plain_file_system());
+  BenchPath path = PENSTOCK_TRY(inspect_bench_path(*probe, arguments.target, report.facts));
   if (path.limits.target == BenchTarget::kDirectory) {
     const auto removed = PENSTOCK_TRY(remove_bench_leftovers(*probe, path.real_path));
     for (const std::string& leftover : removed) {
-      fmt::print(stderr, "penstock bench: removed {}, left by a run that was killed\n", leftover);
+      tell("penstock bench: removed {}, left by a run that was killed\n",
+           doctor::printable(leftover));
     }
+    // What was removed is room again.
+    if (!removed.empty())
+      path = PENSTOCK_TRY(inspect_bench_path(*probe, arguments.target, report.facts));
   }
   const BenchPlan plan = PENSTOCK_TRY(make_bench_plan(options, path.limits));
   const auto fs = PENSTOCK_TRY(open_engine(arguments.engine, plan));
@@ -145,12 +189,13 @@ Result<void> bench_store(const BenchArguments& arguments, const BenchOptions& op
   report.facts.kind = BenchTarget::kStore;
   const BenchPlan plan = PENSTOCK_TRY(make_bench_plan(options, {.target = BenchTarget::kStore}));
   for (const std::string& leftover : PENSTOCK_TRY(find_store_leftovers(*store))) {
-    fmt::print(stderr,
-               "penstock bench: {}/{} may be left by a run that was killed; remove it if no other "
-               "bench is running\n",
-               store->description(), leftover);
+    tell(
+        "penstock bench: {}/{} may be left by a run that was killed; remove it if no other "
+        "bench is running\n",
+        store->description(), leftover);
   }
-  report.facts.engine = "requests by libcurl";
+  const bool remote = arguments.target.starts_with("s3://");
+  report.facts.engine = remote ? "requests by libcurl" : "a store on this machine";
   report.profile = plan.profile;
   report.size_bytes = plan.size_bytes;
   report.case_seconds = std::chrono::duration<double>(plan.case_time).count();
@@ -159,32 +204,40 @@ Result<void> bench_store(const BenchArguments& arguments, const BenchOptions& op
 
 Result<void> write_html(const std::string& path, const BenchReport& report) {
   if (path.empty()) return {};
-  const auto fs = PENSTOCK_TRY(io::open_local_file_system({}));
-  return io::write_file_durably(*fs, path, render_bench_html(report));
+  const auto fs = PENSTOCK_TRY(open_plain_file_system());
+  PENSTOCK_TRY(io::write_file_durably(*fs, path, render_bench_html(report)));
+  tell("penstock bench: wrote {}\n", doctor::printable(path));
+  return {};
 }
 
 int fail(const Error& error) {
-  fmt::print(stderr, "penstock bench: {}\n", error.detail);
-  return error.code == ErrorCode::kInvalid ? kExitUsage : kExitFailed;
+  tell("penstock bench: {}\n", doctor::printable(error.detail));
+  const bool usage = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound;
+  return usage ? kExitUsage : kExitFailed;
 }
 
 int print_report(const BenchArguments& arguments, const BenchReport& report) {
-  const std::string text = arguments.json ? render_bench_json(report) : render_bench_table(report);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-  const Result<void> written = write_html(arguments.html, report);
-  if (!written.ok()) return fail(written.error());
-  if (!arguments.html.empty()) fmt::print(stderr, "penstock bench: wrote {}\n", arguments.html);
-  return kExitOk;
+  const Result<void> page = write_html(arguments.html, report);
+  const Result<void> printed =
+      print_all(arguments.json ? render_bench_json(report) : render_bench_table(report));
+  if (!page.ok()) return fail(page.error());
+  // Whoever closed the pipe has seen enough.
+  if (!printed.ok() && printed.error().os_errno == EPIPE) return kExitFailed;
+  return printed.ok() ? kExitOk : fail(printed.error());
 }
 
-int run_bench(const BenchArguments& arguments) {
+int run_bench(BenchArguments arguments) {
   BenchContext context;
   context.stop = stop_on_interrupt();
   const Result<BenchOptions> options = parse_options(arguments);
   if (!options.ok()) return fail(options.error());
-  const Result<void> writable = check_html_path(arguments.html);
-  if (!writable.ok()) return fail(writable.error());
+  if (!arguments.html.empty()) {
+    const auto fs = open_plain_file_system();
+    if (!fs.ok()) return fail(fs.error());
+    Result<std::string> path = resolve_html_path(**fs, arguments);
+    if (!path.ok()) return fail(path.error());
+    arguments.html = std::move(*path);
+  }
 
   ProgressLine progress;
   context.progress = [&progress](const BenchProgress& now) { progress.show(now); };
@@ -228,8 +281,7 @@ void add_bench_command(CLI::App& app, Run& run) {
       "--size", arguments->size,
       "Size of the test file, or of all objects together (1GiB, or less where there "
       "is less room). Make it larger than a drive's fast part to see a write cliff");
-  command->add_option("--seconds", arguments->seconds, "Time for each case (0.5)")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--seconds", arguments->seconds, "Time for each case (0.5)");
   command->add_option("--profile", arguments->profile,
                       "What to imitate: general, checkpoint, shards, images, embeddings or logs");
   command->add_option(

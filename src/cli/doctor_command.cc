@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "penstock/units.h"
 #include "tune/doctor.h"
 
@@ -127,7 +128,7 @@ int exit_code_of(const doctor::Report& report) {
 }
 
 int fail(const Error& error, int exit_code) {
-  fmt::print(stderr, "penstock doctor: {}\n", error.detail);
+  tell("penstock doctor: {}\n", error.detail);
   return exit_code;
 }
 
@@ -146,9 +147,8 @@ int run_doctor(const DoctorArguments& arguments) {
   const std::string output = arguments.json     ? doctor::render_json(*report, exit_code)
                              : arguments.script ? doctor::render_script(*report)
                                                 : doctor::render_text(*report, style);
-  const bool written = std::fwrite(output.data(), 1, output.size(), stdout) == output.size() &&
-                       std::fflush(stdout) == 0;
-  if (!written) return fail(errno_error(errno, "write the report"), kExitFailed);
+  const Result<void> printed = print_all(output);
+  if (!printed.ok()) return fail(printed.error(), kExitFailed);
   return exit_code;
 }
 

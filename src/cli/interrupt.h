@@ -4,9 +4,10 @@
 
 namespace penstock::cli {
 
-// From now on Ctrl-C (SIGINT) and SIGTERM request a stop on the token returned, so that a command
-// can end its work and clean up; a second one ends the process at once. Call once, before any other
-// thread is started.
+// From now on Ctrl-C (SIGINT), SIGTERM, SIGHUP and SIGQUIT request a stop on the token returned, so
+// that a command can end its work and clean up; one that comes two seconds later or more ends the
+// process at once. Writing to a closed pipe becomes an error. Call once, before any other thread is
+// started.
 std::stop_token stop_on_interrupt();
 
 }  // namespace penstock::cli

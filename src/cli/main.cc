@@ -1,9 +1,37 @@
-#include <fmt/core.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <exception>
 
 #include "cli/commands.h"
+#include "cli/output.h"
+
+namespace {
+
+// A closed standard stream would be the number of the next file that is opened, and written to.
+void open_standard_streams() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+  }
+}
+
+// Our own code does not throw. What can still come here is the standard library out of memory or
+// threads.
+int run_guarded(const penstock::cli::Run& run) {
+  try {
+    return run();
+  } catch (const std::exception& error) {
+    penstock::cli::tell("penstock: {}; is a limit on memory or processes too low (ulimit -a)?\n",
+                        error.what());
+    return penstock::cli::kExitFailed;
+  }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace penstock::cli;
+  open_standard_streams();
   CLI::App app("Penstock: the storage data plane for AI training.", "penstock");
   app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
   app.require_subcommand(1);
@@ -18,5 +46,5 @@ int main(int argc, char** argv) {
     // --help and --version come this way too, and are no error; the rest is one code for scripts.
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
-  return run();
+  return run_guarded(run);
 }

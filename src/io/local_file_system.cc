@@ -13,6 +13,7 @@
 #include <climits>
 #include <cstdio>
 #include <optional>
+#include <system_error>
 
 #include "base/log.h"
 #include "io/local_file.h"
@@ -313,14 +314,29 @@ Result<SpaceInfo> LocalFileSystemImpl::space(const std::string& path) {
 }
 
 Result<std::unique_ptr<FileLock>> LocalFileSystemImpl::try_lock(const std::string& path) {
-  Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (fd.get() < 0) return errno_error(errno, fmt::format("open {}", path));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return errno_error(errno, fmt::format("flock {}", path));
-    return make_error(ErrorCode::kBusy, fmt::format("{} is locked by another user of it", path),
-                      true);
+  while (true) {
+    // Never through a link: whoever planted one would choose which file we make.
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    Descriptor fd(::open(path.c_str(), flags, 0644));
+    if (fd.get() < 0) return errno_error(errno, fmt::format("open {}", path));
+    const FileInfo locked = PENSTOCK_TRY(stat_path(fd.get(), "", AT_EMPTY_PATH, path));
+    if (locked.kind != FileKind::kFile) {
+      return make_error(ErrorCode::kInvalid,
+                        fmt::format("{} cannot be a lock: it is not a regular file", path));
+    }
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return errno_error(errno, fmt::format("flock {}", path));
+      return make_error(ErrorCode::kBusy, fmt::format("{} is locked by another user of it", path),
+                        true);
+    }
+    // The one before us may have removed the file between our open and our lock: then it is the
+    // lock of a file that nobody else will find.
+    const Result<FileInfo> there = stat_link(path);
+    if (there.ok() && there->inode == locked.inode && there->device == locked.device) {
+      return std::unique_ptr<FileLock>(std::make_unique<LocalLock>(fd.release()));
+    }
+    if (!there.ok() && there.error().code != ErrorCode::kNotFound) return there.error();
   }
-  return std::unique_ptr<FileLock>(std::make_unique<LocalLock>(fd.release()));
 }
 
 Result<void> validate(const LocalOptions& options) {
@@ -337,7 +353,19 @@ Result<void> validate(const LocalOptions& options) {
   return {};
 }
 
+// Threads are what can run out here, and the standard library says so by throwing.
+Result<std::unique_ptr<Engine>> make_any_engine(const LocalOptions& options);
+
 Result<std::unique_ptr<Engine>> make_engine(const LocalOptions& options) {
+  try {
+    return make_any_engine(options);
+  } catch (const std::system_error& error) {
+    return errno_error(error.code().value(),
+                       "start the threads of the I/O engine (see ulimit -u and memory limits)");
+  }
+}
+
+Result<std::unique_ptr<Engine>> make_any_engine(const LocalOptions& options) {
   if (options.engine == EngineKind::kThreads) return make_thread_engine(options);
   Result<std::unique_ptr<Engine>> uring = make_uring_engine(options);
   if (uring.ok() || options.engine == EngineKind::kUring) return uring;

@@ -21,15 +21,22 @@ thread_local const ThreadEngine* current_engine = nullptr;
 class ThreadEngine final : public Engine {
  public:
   ThreadEngine(uint32_t threads, uint32_t pending_limit) : pending_limit_(pending_limit) {
-    for (uint32_t i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, i] {
-        set_thread_name(fmt::format("ps-io-{}", i));
-        run();
-      });
+    try {
+      for (uint32_t i = 0; i < threads; ++i) {
+        threads_.emplace_back([this, i] {
+          set_thread_name(fmt::format("ps-io-{}", i));
+          run();
+        });
+      }
+    } catch (...) {
+      stop();  // Those that did start.
+      throw;
     }
   }
 
-  ~ThreadEngine() override {
+  ~ThreadEngine() override { stop(); }
+
+  void stop() {
     {
       std::lock_guard lock(mutex_);
       stopping_ = true;
