@@ -92,6 +92,15 @@ size_t utf8_length(std::string_view text) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string json_escape(std::string_view text) {
   std::string escaped;
   escaped.reserve(text.size());

@@ -55,6 +55,8 @@ void set_log_level(LogLevel level);
 // restores that.
 void set_log_sink(std::function<void(std::string_view line)> sink);
 
+bool is_utf8(std::string_view text);
+
 // `text` as the inside of a JSON string; invalid UTF-8 becomes U+FFFD.
 std::string json_escape(std::string_view text);
 

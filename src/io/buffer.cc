@@ -1,9 +1,8 @@
 // Invariants of the provider, under its mutex:
 //   held = sum of the slabs' sizes <= budget.
-//   A slab of a small class is in `partial_[class]` exactly when it has a free slot.
-//   Small sizes (up to 1 MiB, powers of two) are slots of 2 MiB slabs of one class. Larger ones are
-//   slabs of one slot, kept for reuse in `spare_` when free. Waiters are served strictly in order:
-//   nobody takes memory while an earlier one waits.
+//   Small buffers (up to 1 MiB, powers of two) are blocks of shared slabs of 2 MiB, all sizes mixed.
+//   Larger ones are slabs of their own, kept for reuse in `spare_` when free.
+//   Waiters are served strictly in order: nobody takes memory while an earlier one waits.
 #include "penstock/buffer.h"
 
 #include <fmt/core.h>
@@ -26,17 +25,68 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kSmallBytesMax = kMiB;
 constexpr size_t kSmallSlabBytes = 2 * kMiB;
-constexpr size_t kClasses = 9;  // 4 KiB, 8 KiB, ... 1 MiB.
+constexpr int kSlabOrder = 9;  // A slab is 2^9 pages.
+
+// What is free in a slab: a binary tree whose leaves are pages. Each node says how large the largest
+// free block below it is, as 1 + its order (a block of order n is 2^n pages), or 0 for none.
+class BuddyTree {
+ public:
+  BuddyTree() {
+    for (size_t node = 1; node < nodes_.size(); ++node) nodes_[node] = full(order_of(node));
+  }
+
+  bool fits(int order) const { return nodes_[1] >= full(order); }
+
+  // The first page of a block. Requires fits(order).
+  size_t allocate(int order) {
+    size_t node = 1;
+    for (int at = kSlabOrder; at > order; --at) {
+      const uint8_t left = nodes_[2 * node];
+      const uint8_t right = nodes_[2 * node + 1];
+      // The tighter of the two, so that large blocks stay whole.
+      const bool go_left = left >= full(order) && (right < full(order) || left <= right);
+      node = 2 * node + (go_left ? 0 : 1);
+    }
+    nodes_[node] = 0;
+    update_above(node);
+    return (node << order) - kPages;
+  }
+
+  void release(size_t page, int order) {
+    const size_t node = (page + kPages) >> order;
+    nodes_[node] = full(order);
+    update_above(node);
+  }
+
+ private:
+  static constexpr size_t kPages = size_t{1} << kSlabOrder;
+  static uint8_t full(int order) { return static_cast<uint8_t>(order + 1); }
+  static int order_of(size_t node) {
+    return kSlabOrder - (static_cast<int>(std::bit_width(node)) - 1);
+  }
+
+  void update_above(size_t node) {
+    while (node > 1) {
+      node /= 2;
+      const uint8_t left = nodes_[2 * node];
+      const uint8_t right = nodes_[2 * node + 1];
+      const uint8_t half = full(order_of(node) - 1);
+      nodes_[node] = left == half && right == half ? full(order_of(node)) : std::max(left, right);
+    }
+  }
+
+  std::array<uint8_t, 2 * kPages> nodes_{};
+};
 
 struct Slab {
   std::byte* data = nullptr;
   size_t bytes = 0;
-  size_t slot_bytes = 0;
   uint32_t region = 0;
   bool pinned = false;
-  std::vector<uint32_t> free_slots;
-  size_t used_slots = 0;
-  bool empty() const { return used_slots == 0; }
+  bool shared = false;  // Among small buffers.
+  BuddyTree blocks;
+  size_t used_bytes = 0;
+  bool empty() const { return used_bytes == 0; }
 };
 
 size_t round_size(size_t size) {
@@ -48,8 +98,8 @@ bool is_small(size_t rounded) {
   return rounded <= kSmallBytesMax;
 }
 
-size_t class_of(size_t rounded) {
-  return static_cast<size_t>(std::countr_zero(rounded)) - 12;
+int order_of_size(size_t rounded) {
+  return std::countr_zero(rounded / kPageBytes);
 }
 
 class SlabProvider final : public BufferProvider {
@@ -58,9 +108,7 @@ class SlabProvider final : public BufferProvider {
 
   ~SlabProvider() override {
     // Every buffer keeps its provider alive: by now all slabs are empty.
-    for (auto& slabs : partial_) {
-      for (Slab* slab : slabs) release(slab);
-    }
+    for (Slab* slab : shared_) release(slab);
     for (Slab* slab : spare_) release(slab);
   }
 
@@ -75,10 +123,11 @@ class SlabProvider final : public BufferProvider {
   using Lock = std::unique_lock<std::mutex>;
 
   Result<void> check(size_t size) const;
-  // A slot of `rounded` bytes, or null when the budget has no room for it now; an error when the
+  // A slab with room for `rounded` bytes, or null when the budget has no room for it now; an error when the
   // system refuses.
   Result<Slab*> find_slab(Lock& held, size_t rounded);
-  Result<Slab*> new_slab(Lock& held, size_t bytes, size_t slot_bytes);
+  Result<Slab*> find_shared(Lock& held, size_t rounded);
+  Result<Slab*> new_slab(Lock& held, size_t bytes);
   bool make_room(Lock& held, size_t bytes);
   Buffer cut(Lock& held, Slab* slab, size_t size);
   void release(Slab* slab);
@@ -87,7 +136,7 @@ class SlabProvider final : public BufferProvider {
   CudaDriver* const cuda_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::array<std::vector<Slab*>, kClasses> partial_;
+  std::vector<Slab*> shared_;
   std::vector<Slab*> spare_;
   std::list<const void*> waiting_;  // Tickets, first come first.
   uint64_t held_bytes_ = 0;
@@ -97,23 +146,15 @@ class SlabProvider final : public BufferProvider {
 
 Result<void> SlabProvider::check(size_t size) const {
   if (size == 0) return make_error(ErrorCode::kInvalid, "a buffer of 0 bytes was asked for");
-  const size_t rounded = round_size(size);
-  const size_t needed = is_small(rounded) ? kSmallSlabBytes : rounded;
-  if (needed <= options_.budget_bytes) return {};
+  // The size first: rounding one near the end of the address space up would wrap around.
+  if (size <= options_.budget_bytes && round_size(size) <= options_.budget_bytes) return {};
   return make_error(ErrorCode::kInvalid,
                     fmt::format("a buffer of {} can never fit the memory budget of {}",
                                 format_size(size), format_size(options_.budget_bytes)));
 }
 
 Result<Slab*> SlabProvider::find_slab(Lock& held, size_t rounded) {
-  if (is_small(rounded)) {
-    auto& slabs = partial_[class_of(rounded)];
-    if (!slabs.empty()) return slabs.back();
-    if (!make_room(held, kSmallSlabBytes)) return static_cast<Slab*>(nullptr);
-    Slab* slab = PENSTOCK_TRY(new_slab(held, kSmallSlabBytes, rounded));
-    slabs.push_back(slab);
-    return slab;
-  }
+  if (is_small(rounded)) return find_shared(held, rounded);
   const auto same = std::find_if(spare_.begin(), spare_.end(),
                                  [&](Slab* slab) { return slab->bytes == rounded; });
   if (same != spare_.end()) {
@@ -122,7 +163,23 @@ Result<Slab*> SlabProvider::find_slab(Lock& held, size_t rounded) {
     return slab;
   }
   if (!make_room(held, rounded)) return static_cast<Slab*>(nullptr);
-  return new_slab(held, rounded, rounded);
+  return new_slab(held, rounded);
+}
+
+// A slab in use rather than an empty one, which can be given up for other sizes.
+Result<Slab*> SlabProvider::find_shared(Lock& held, size_t rounded) {
+  Slab* unused = nullptr;
+  for (Slab* slab : shared_) {
+    if (!slab->blocks.fits(order_of_size(rounded))) continue;
+    if (!slab->empty()) return slab;
+    unused = slab;
+  }
+  if (unused != nullptr) return unused;
+  if (!make_room(held, kSmallSlabBytes)) return static_cast<Slab*>(nullptr);
+  Slab* slab = PENSTOCK_TRY(new_slab(held, kSmallSlabBytes));
+  slab->shared = true;
+  shared_.push_back(slab);
+  return slab;
 }
 
 // Gives unused slabs back to the system until `bytes` more fit. False when even that is not enough;
@@ -130,9 +187,7 @@ Result<Slab*> SlabProvider::find_slab(Lock& held, size_t rounded) {
 bool SlabProvider::make_room(Lock&, size_t bytes) {
   uint64_t unused = 0;
   for (const Slab* slab : spare_) unused += slab->bytes;
-  for (const auto& slabs : partial_) {
-    for (const Slab* slab : slabs) unused += slab->empty() ? slab->bytes : 0;
-  }
+  for (const Slab* slab : shared_) unused += slab->empty() ? slab->bytes : 0;
   if (held_bytes_ - unused + bytes > options_.budget_bytes) return false;
   const auto fits = [&] { return held_bytes_ + bytes <= options_.budget_bytes; };
   const auto drop = [&](std::vector<Slab*>& slabs) {
@@ -146,11 +201,11 @@ bool SlabProvider::make_room(Lock&, size_t bytes) {
     }
   };
   drop(spare_);
-  for (auto& slabs : partial_) drop(slabs);
+  drop(shared_);
   return true;
 }
 
-Result<Slab*> SlabProvider::new_slab(Lock&, size_t bytes, size_t slot_bytes) {
+Result<Slab*> SlabProvider::new_slab(Lock&, size_t bytes) {
   // MAP_POPULATE: the page faults happen here, once, and not in the middle of a timed read.
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -159,9 +214,6 @@ Result<Slab*> SlabProvider::new_slab(Lock&, size_t bytes, size_t slot_bytes) {
   auto slab = std::make_unique<Slab>();
   slab->data = static_cast<std::byte*>(memory);
   slab->bytes = bytes;
-  slab->slot_bytes = slot_bytes;
-  for (size_t i = bytes / slot_bytes; i > 0; --i)
-    slab->free_slots.push_back(static_cast<uint32_t>(i - 1));
   const std::span<std::byte> all(slab->data, bytes);
   if (cuda_ != nullptr) {
     if (Result<void> pinned = cuda_->pin(all); !pinned.ok()) {
@@ -185,14 +237,12 @@ void SlabProvider::release(Slab* slab) {
 }
 
 Buffer SlabProvider::cut(Lock&, Slab* slab, size_t size) {
-  const uint32_t slot = slab->free_slots.back();
-  slab->free_slots.pop_back();
-  ++slab->used_slots;
-  in_use_bytes_ += slab->slot_bytes;
-  if (is_small(slab->slot_bytes) && slab->free_slots.empty())
-    std::erase(partial_[class_of(slab->slot_bytes)], slab);
-  return make_buffer(shared_from_this(), slab->data + size_t{slot} * slab->slot_bytes, size,
-                     slab->region, slab->pinned, slab);
+  const size_t rounded = round_size(size);
+  const size_t page = slab->shared ? slab->blocks.allocate(order_of_size(rounded)) : 0;
+  slab->used_bytes += rounded;
+  in_use_bytes_ += rounded;
+  return make_buffer(shared_from_this(), slab->data + page * kPageBytes, size, slab->region,
+                     slab->pinned, slab);
 }
 
 Result<Buffer> SlabProvider::try_take(size_t size) {
@@ -237,15 +287,14 @@ Result<Buffer> SlabProvider::take(size_t size, Deadline deadline, std::stop_toke
 void SlabProvider::give_back(Buffer& buffer) {
   Lock lock(mutex_);
   auto* slab = static_cast<Slab*>(slab_of(buffer));
-  const bool was_full = slab->free_slots.empty();
-  slab->free_slots.push_back(
-      static_cast<uint32_t>(static_cast<size_t>(buffer.data() - slab->data) / slab->slot_bytes));
-  --slab->used_slots;
-  in_use_bytes_ -= slab->slot_bytes;
-  if (!is_small(slab->slot_bytes)) {
+  const size_t rounded = round_size(buffer.size());
+  slab->used_bytes -= rounded;
+  in_use_bytes_ -= rounded;
+  if (slab->shared) {
+    const auto page = static_cast<size_t>(buffer.data() - slab->data) / kPageBytes;
+    slab->blocks.release(page, order_of_size(rounded));
+  } else {
     spare_.push_back(slab);
-  } else if (was_full) {
-    partial_[class_of(slab->slot_bytes)].push_back(slab);
   }
   if (!waiting_.empty()) changed_.notify_all();
 }

@@ -74,6 +74,35 @@ TEST(BufferProvider, MemoryOfOneSizeIsGivenUpForAnother) {
   }
 }
 
+TEST(BufferProvider, SmallSizesShareMemory) {
+  const auto buffers = provider(2 * kMiB);
+  std::vector<Buffer> held;
+  for (size_t size = 4096; size <= 512 * kKiB; size *= 2) held.push_back(*buffers->try_take(size));
+  EXPECT_TRUE(buffers->try_take(kMiB).ok());
+  EXPECT_LE(buffers->stats().held_bytes, 2 * kMiB);
+}
+
+// Random takes and returns: what is free must always come together again.
+TEST(BufferProvider, FreedBlocksMergeAgain) {
+  const auto buffers = provider(2 * kMiB);
+  std::mt19937 random(3);
+  std::vector<Buffer> held;
+  for (int i = 0; i < 20000; ++i) {
+    if (random() % 2 == 0) {
+      Result<Buffer> one = buffers->try_take(1 + random() % (200 * kKiB));
+      if (one.ok()) held.push_back(std::move(*one));
+    } else if (!held.empty()) {
+      std::swap(held[random() % held.size()], held.back());
+      held.pop_back();
+    }
+  }
+  held.clear();
+  EXPECT_EQ(buffers->stats().in_use_bytes, 0u);
+  const Buffer half = *buffers->try_take(kMiB);
+  const Buffer other = *buffers->try_take(kMiB);
+  EXPECT_NE(half.data(), other.data());
+}
+
 TEST(BufferProvider, FreedMemoryIsUsedAgain) {
   const auto buffers = provider(64 * kMiB);
   std::byte* first = buffers->take(3 * kMiB)->data();
@@ -84,6 +113,7 @@ TEST(BufferProvider, WhatCanNeverFitIsRefusedAtOnce) {
   const auto buffers = provider(8 * kMiB);
   EXPECT_EQ(buffers->take(9 * kMiB).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(buffers->take(0).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(buffers->take(SIZE_MAX).error().code, ErrorCode::kInvalid);
   EXPECT_EQ(BufferProvider::create({.budget_bytes = 1}).error().code, ErrorCode::kInvalid);
 }
 

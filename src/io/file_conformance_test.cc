@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <random>
 #include <thread>
@@ -316,6 +317,18 @@ TEST_P(FileSystemConformance, RandomTransfersMatchAModel) {
     EXPECT_TRUE(read_string(*file, 0, transfers.model().size() + 1) == transfers.model());
     EXPECT_TRUE(contents("f") == transfers.model());
   }
+}
+
+TEST_P(FileSystemConformance, NothingLiesBeyondTheLargestOffset) {
+  const auto file = make("f", "precious");
+  std::array<std::byte, 3> memory{};
+  for (const uint64_t offset : {UINT64_MAX, UINT64_MAX - 1, uint64_t{1} << 63}) {
+    PENSTOCK_EXPECT_ERROR(file->write(offset, memory), kInvalid);
+    EXPECT_EQ(*file->read(offset, memory), 0u);
+    IoRequest request = IoRequest::write(offset, std::span<const std::byte>(memory), {});
+    PENSTOCK_EXPECT_ERROR(run_all(*file, std::span(&request, 1)), kInvalid);
+  }
+  EXPECT_EQ(contents("f"), "precious");
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ Result<std::string> FileSystem::read_link(const std::string& path) {
 
 Result<void> run_all(File& file, std::span<IoRequest> requests,
                      std::vector<Result<size_t>>* results) {
+  if (results != nullptr) results->clear();
   if (requests.empty()) return {};
   std::vector<Result<size_t>> answers(requests.size(), Result<size_t>(0));
   Countdown countdown(requests.size());
@@ -118,7 +119,10 @@ Result<void> make_directories(FileSystem& fs, const std::string& path, mode_t pe
   return make_error(ErrorCode::kExists, fmt::format("{} is there and is not a directory", path));
 }
 
-Result<void> remove_tree(FileSystem& fs, const std::string& path) {
+Result<void> remove_tree(FileSystem& fs, const std::string& given) {
+  // With a slash at its end the name of a link means what it leads to.
+  const size_t end = given.find_last_not_of('/');
+  const std::string path = end == std::string::npos ? given : given.substr(0, end + 1);
   const Result<FileInfo> info = fs.stat_link(path);
   if (!info.ok()) return info.error().code == ErrorCode::kNotFound ? Result<void>() : info.error();
   if (info->kind != FileKind::kDirectory) return fs.remove(path);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 #include <optional>
 
 namespace penstock::io {
@@ -140,9 +141,28 @@ Result<TransferTarget> LocalFile::target_for(RawOp::Kind kind, uint64_t offset, 
   return target;
 }
 
+// The kernel's offsets are signed, and to io_uring an offset of -1 means "the current position".
+// Nothing can be read from beyond them; nothing can be written there.
+Result<MemorySlice> LocalFile::within_range(RawOp::Kind kind, uint64_t offset,
+                                            MemorySlice memory) const {
+  constexpr uint64_t kEnd = std::numeric_limits<int64_t>::max();
+  const uint64_t room = offset >= kEnd ? 0 : kEnd - offset;
+  if (memory.size <= room) return memory;
+  if (kind == RawOp::Kind::kWrite) return transfer_error(kind, offset, memory.size, EINVAL);
+  memory.size = room;
+  return memory;
+}
+
+Result<TransferPlan> LocalFile::plan_transfer(RawOp::Kind kind, uint64_t offset,
+                                              MemorySlice wanted) {
+  const MemorySlice memory = PENSTOCK_TRY(within_range(kind, offset, wanted));
+  const TransferTarget target = PENSTOCK_TRY(target_for(kind, offset, memory.size));
+  return TransferPlan(target, kind, offset, memory);
+}
+
 Result<size_t> LocalFile::run(RawOp::Kind kind, uint64_t offset, MemorySlice memory) {
   const Gate::Pass pass = PENSTOCK_TRY(enter(kind_name(kind)));
-  TransferPlan plan(PENSTOCK_TRY(target_for(kind, offset, memory.size)), kind, offset, memory);
+  TransferPlan plan = PENSTOCK_TRY(plan_transfer(kind, offset, memory));
   std::byte* bounce = plan.needs_bounce() && !plan.finished() ? shared_.bounces->take() : nullptr;
   plan.set_bounce(bounce);
   RawOp op;
@@ -182,13 +202,12 @@ LocalFile::Transfer* LocalFile::make_transfer(IoRequest& request) {
   }
   transfer->pass = std::move(pass).value();
   if (!moves_bytes(transfer->wanted)) return transfer;
-  const Result<TransferTarget> target =
-      target_for(transfer->wanted, request.offset, request.memory.size);
-  if (!target.ok()) {
-    transfer->answer = target.error();
-    return transfer;
+  const Result<TransferPlan> plan = plan_transfer(transfer->wanted, request.offset, request.memory);
+  if (plan.ok()) {
+    transfer->plan = *plan;
+  } else {
+    transfer->answer = plan.error();
   }
-  transfer->plan = TransferPlan(*target, transfer->wanted, request.offset, request.memory);
   return transfer;
 }
 

@@ -47,6 +47,8 @@ class LocalFile final : public File {
   struct Transfer;
   Result<Gate::Pass> enter(const char* action);
   Result<TransferTarget> target_for(RawOp::Kind kind, uint64_t offset, size_t size);
+  Result<MemorySlice> within_range(RawOp::Kind kind, uint64_t offset, MemorySlice memory) const;
+  Result<TransferPlan> plan_transfer(RawOp::Kind kind, uint64_t offset, MemorySlice wanted);
   Result<size_t> run(RawOp::Kind kind, uint64_t offset, MemorySlice memory);
   Result<void> call(const char* action, int result);
   Error transfer_error(RawOp::Kind kind, uint64_t offset, size_t size, int os_errno) const;

@@ -139,7 +139,11 @@ FileKind entry_kind(DIR* directory, const dirent& entry) {
 class LocalLock final : public FileLock {
  public:
   explicit LocalLock(int fd) : fd_(fd) {}
-  ~LocalLock() override { ::close(fd_); }
+  ~LocalLock() override {
+    ::flock(fd_,
+            LOCK_UN);  // Closing alone leaves it to a forked child that has the descriptor too.
+    ::close(fd_);
+  }
 
  private:
   const int fd_;
@@ -174,12 +178,15 @@ class LocalFileSystemImpl final : public LocalFileSystem {
   Result<void> rename(const std::string& from, const std::string& to, RenameMode mode) override;
 
   Result<void> remove(const std::string& path) override {
+    PENSTOCK_TRY(check_path(path));
     return check(::unlink(path.c_str()), "unlink", path);
   }
   Result<void> remove_directory(const std::string& path) override {
+    PENSTOCK_TRY(check_path(path));
     return check(::rmdir(path.c_str()), "rmdir", path);
   }
   Result<void> make_directory(const std::string& path, mode_t permissions) override {
+    PENSTOCK_TRY(check_path(path));
     return check(::mkdir(path.c_str(), permissions), "mkdir", path);
   }
 
@@ -213,6 +220,11 @@ class LocalFileSystemImpl final : public LocalFileSystem {
   MemoryRegistrar* registrar() override { return shared_.engine.get(); }
 
  private:
+  // The kernel would see only what is before a NUL byte.
+  static Result<void> check_path(const std::string& path) {
+    if (path.find('\0') == std::string::npos) return {};
+    return make_error(ErrorCode::kInvalid, "a path with a NUL byte names nothing");
+  }
   static Result<void> check(int result, const char* action, const std::string& path) {
     if (result < 0) return errno_error(errno, fmt::format("{} {}", action, path));
     return {};
@@ -252,6 +264,7 @@ Result<void> LocalFileSystemImpl::apply_mode(const OpenOptions& options, Transfe
 
 Result<std::unique_ptr<File>> LocalFileSystemImpl::open(const std::string& path,
                                                         const OpenOptions& options) {
+  PENSTOCK_TRY(check_path(path));
   Descriptor fd(::open(path.c_str(), open_flags(options), options.permissions));
   if (fd.get() < 0) return errno_error(errno, fmt::format("open {}", path));
   TransferTarget target;
@@ -274,6 +287,8 @@ Result<std::unique_ptr<File>> LocalFileSystemImpl::open(const std::string& path,
 
 Result<void> LocalFileSystemImpl::rename(const std::string& from, const std::string& to,
                                          RenameMode mode) {
+  PENSTOCK_TRY(check_path(from));
+  PENSTOCK_TRY(check_path(to));
   const std::string names = from + " -> " + to;
   if (mode == RenameMode::kReplace)
     return check(::rename(from.c_str(), to.c_str()), "rename", names);
@@ -314,6 +329,7 @@ Result<SpaceInfo> LocalFileSystemImpl::space(const std::string& path) {
 }
 
 Result<std::unique_ptr<FileLock>> LocalFileSystemImpl::try_lock(const std::string& path) {
+  PENSTOCK_TRY(check_path(path));
   while (true) {
     // Never through a link: whoever planted one would choose which file we make.
     const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <future>
 #include <random>
 
@@ -35,7 +36,7 @@ class ScratchDirectory {
  public:
   ScratchDirectory() {
     std::string name = "io_test-XXXXXX";
-    path_ = fmt::format("{}/{}", ::get_current_dir_name(), ::mkdtemp(name.data()));
+    path_ = (std::filesystem::current_path() / ::mkdtemp(name.data())).string();
   }
   ~ScratchDirectory() {
     const auto fs = open_local_file_system({.engine = EngineKind::kThreads, .threads = 1});

@@ -85,8 +85,7 @@ class MemoryDisk {
 
   // Open files.
   FileInfo info(InodeId id) const;
-  Result<size_t> read(const MemoryCall& call, InodeId id, uint64_t offset,
-                      std::span<std::byte> into) const;
+  Result<size_t> read(InodeId id, uint64_t offset, std::span<std::byte> into) const;
   Result<void> write(const MemoryCall& call, InodeId id, uint64_t offset,
                      std::span<const std::byte> from, uint64_t ticket);
   void complete(InodeId id, uint64_t ticket);

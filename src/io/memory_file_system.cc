@@ -122,7 +122,7 @@ class MemoryFile : public File {
   Result<size_t> read_from(MemoryDisk& disk, uint64_t offset, std::span<std::byte> into) const {
     const MemoryCall call{"read", path_};
     if (access_ == Access::kWrite) return call.error(EBADF);
-    return disk.read(call, inode_, offset, into);
+    return disk.read(inode_, offset, into);
   }
 
   Result<void> write_to(MemoryDisk& disk, uint64_t offset, std::span<const std::byte> from,

@@ -119,6 +119,9 @@ Result<void> FileStore::scan_into(ListCursor& cursor, const CallOptions& options
     return true;
   });
   if (!listed.ok() && listed.error().code != ErrorCode::kNotFound) return listed;
+  // objects/ is made with the first flush. But a disk that was unmounted under us must not look
+  // like an empty store.
+  if (!listed.ok()) PENSTOCK_TRY(prepare_file_store(fs_, root_, /*read_only=*/true));
   for (const std::string& directory : directories) {
     PENSTOCK_TRY(check_call(options));
     PENSTOCK_TRY(for_each_object_path(fs_, objects_ + "/" + directory, add));

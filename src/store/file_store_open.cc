@@ -92,6 +92,10 @@ void discard_if_abandoned(io::FileSystem& fs, const std::string& path) {
 
 Result<void> prepare_file_store(io::FileSystem& fs, const std::string& root, bool read_only) {
   const std::string path = fmt::format("{}/{}", root, kMarkerName);
+  const Result<io::FileInfo> there = fs.stat(root);
+  if (there.ok() && there->kind != io::FileKind::kDirectory) {
+    return make_error(ErrorCode::kInvalid, fmt::format("{} is not a directory", root));
+  }
   Result<std::string> marker = io::read_file(fs, path, 4 * kKiB);
   if (!marker.ok() && marker.error().code == ErrorCode::kNotFound && !read_only) {
     if (PENSTOCK_TRY(is_unused(fs, root))) return make_file_store(fs, root);

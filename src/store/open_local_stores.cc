@@ -47,6 +47,10 @@ std::optional<Result<std::unique_ptr<ObjectStore>>> open_local_store(const std::
   const std::string_view text = address;
   if (text.starts_with("file:")) return open_directory(text.substr(5), false, options);
   if (text.starts_with("tree:")) return open_directory(text.substr(5), true, options);
+  if (text == "memory:" && options.read_only) {
+    return make_error(ErrorCode::kInvalid,
+                      "memory: is empty when it is opened; read-only it would stay so");
+  }
   if (text == "memory:") return make_memory_store();
   if (has_scheme(text) || text.empty()) return std::nullopt;
   return open_directory(text, true, options);

@@ -37,7 +37,9 @@ Result<void> check_where(const S3Options& options) {
     return refuse("region", "expected a name such as us-east-1");
   }
   if (!options.ca_file.empty() && access(options.ca_file.c_str(), R_OK) != 0) {
-    return errno_error(errno, "S3 option ca_file: open " + options.ca_file);
+    Error error = errno_error(errno, "S3 option ca_file: open " + options.ca_file);
+    error.code = ErrorCode::kInvalid;
+    return error;
   }
   PENSTOCK_TRY(make_s3_target(options, "any"));  // Refuses an endpoint that is none.
   return {};

@@ -1,4 +1,5 @@
 #include "store/s3_store.h"
+#include "base/log.h"
 
 #include <fmt/core.h>
 
@@ -154,6 +155,11 @@ Done<T> S3Store::enter(Done<T> done) {
 // The server's limit is on the whole key.
 Result<void> S3Store::check_full_key(const std::string& key) const {
   PENSTOCK_TRY(check_key(key));
+  if (!is_utf8(key)) {
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("'{}' cannot be an object's key in {}: it is not UTF-8",
+                                  json_escape(key), description()));
+  }
   if (prefix_.size() + key.size() <= 1024) return {};
   return make_error(ErrorCode::kInvalid,
                     fmt::format("'{}' cannot be an object's key in {}: with the prefix it is "

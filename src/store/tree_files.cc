@@ -29,6 +29,12 @@ Error no_file(std::string_view path) {
   return make_error(ErrorCode::kNotFound, fmt::format("{} is no regular file of the tree", path));
 }
 
+// Below such a name nothing is an object, as no listing goes there.
+bool has_temporary_part(std::string_view key) {
+  return key.starts_with(kTreeTemporaryPrefix) ||
+         key.find(std::string("/") + std::string(kTreeTemporaryPrefix)) != std::string_view::npos;
+}
+
 }  // namespace
 
 bool is_missing(const Error& error) {
@@ -85,7 +91,7 @@ Result<bool> TreeFiles::has_folder(std::string_view folder) const {
 Result<TreeFile> TreeFiles::find(const std::string& key) const {
   const size_t slash = key.rfind('/');
   const std::string_view folder(key.data(), slash == std::string::npos ? 0 : slash + 1);
-  if (key.find(kTreeTemporaryPrefix, folder.size()) == folder.size()) return no_file(key);
+  if (has_temporary_part(key)) return no_file(key);
   if (!PENSTOCK_TRY(has_folder(folder))) return no_file(key);
   io::FileInfo info = PENSTOCK_TRY(look(key));
   TreeFile file{path_of(key), info};
