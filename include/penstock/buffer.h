@@ -24,7 +24,7 @@ class MemoryRegistrar {
   // An id above 0 for MemorySlice::region, or 0 when there is no room for more (the memory works
   // all the same).
   virtual uint32_t add_region(std::span<std::byte> memory) = 0;
-  // After the last request that uses the region completed.
+  // With an id that add_region gave, after the last request that uses the region completed.
   virtual void remove_region(uint32_t region) = 0;
 };
 
@@ -35,7 +35,8 @@ enum class PinPolicy : uint8_t {
 };
 
 struct BufferOptions {
-  uint64_t budget_bytes = kGiB;  // The ceiling on all memory held, in use or kept for reuse.
+  // The ceiling on all memory held, in use or kept for reuse. At least 2 MiB.
+  uint64_t budget_bytes = kGiB;
   MemoryRegistrar* registrar = nullptr;  // Outlives the provider. Null: not registered.
   PinPolicy pin = PinPolicy::kNever;
 };
@@ -77,21 +78,24 @@ struct BufferStats {
   // From the operating system, in use or kept for reuse. Never above the budget.
   uint64_t held_bytes = 0;
   uint64_t peak_held_bytes = 0;
-  bool registered = false;
+  bool registered = false;  // A registrar was given; it may still have had no room for some.
   bool pinned = false;
 };
 
 // Threads: all calls from any thread. Stays alive while any of its buffers does.
-// Sizes are rounded up: to powers of two from 4 KiB to 1 MiB, to whole pages above. Freed memory is
-// kept for reuse and given back to the operating system when another size needs the budget.
+// Sizes are rounded up: to powers of two from 4 KiB to 1 MiB, which share slabs of 2 MiB, and to
+// whole pages above. A slab is free for other sizes once all its buffers are. Freed memory is kept
+// for reuse and given back to the operating system when another size needs the budget.
+// A thread that holds buffers and waits for more can wait for ever: take what a step of work needs
+// at once, or give back first.
 class BufferProvider : public std::enable_shared_from_this<BufferProvider> {
  public:
   static Result<std::shared_ptr<BufferProvider>> create(const BufferOptions& options);
   virtual ~BufferProvider() = default;
 
-  // Waits while the budget is spent. kInvalid when `size` is 0 or can never fit, kTimeout at the
-  // deadline, kCancelled on stop. Waiters are served in order, so that a large request is not
-  // starved by small ones.
+  // Waits while the budget has no room for it. kInvalid when `size` is 0 or can never fit, kTimeout
+  // at the deadline, kCancelled on stop. Waiters are served in order, so that a large request is
+  // not starved by small ones. Deadline and stop matter only to who has to wait.
   virtual Result<Buffer> take(size_t size, Deadline deadline = kNoDeadline,
                               std::stop_token stop = {}) = 0;
   // kBusy where take() would wait.

@@ -12,8 +12,8 @@
 // completion may submit the next request itself, which costs no thread switch: that is the fastest
 // loop there is here.
 //
-// Paths are bytes, as the kernel sees them. Names in error details are for people and may be
-// shortened.
+// Paths are bytes, as the kernel sees them. kNotFound is also the answer where a part of a path, or
+// a path that must be a directory, is none.
 #pragma once
 
 #include <sys/types.h>
@@ -50,7 +50,7 @@ enum class Create : uint8_t {
   kNever,         // The file must be there: kNotFound otherwise.
   kIfMissing,     // Made when missing, kept when there.
   kMustNotExist,  // kExists when there, also when it is a symbolic link to nowhere.
-  kTruncate,      // Made when missing, emptied when there.
+  kTruncate,      // Made when missing, emptied when there, whatever the access.
 };
 
 // What the caller is about to do with a range; the kernel may use it, or not.
@@ -72,7 +72,9 @@ struct OpenOptions {
 struct MemorySlice {
   std::byte* data = nullptr;
   size_t size = 0;
-  uint32_t region = 0;  // From Buffer::slice(); 0 when the memory is not registered.
+  // From Buffer::slice(); 0 when the memory is not registered. Only for files of the file system
+  // whose registrar the buffer's provider was given.
+  uint32_t region = 0;
 
   MemorySlice() = default;
   MemorySlice(std::span<std::byte> bytes)
@@ -82,8 +84,8 @@ struct MemorySlice {
 };
 
 // Called exactly once, with the bytes transferred (0 for syncs), on an engine thread and never from
-// inside submit(). Must not block and must not throw. Captures of up to two pointers cost no
-// allocation.
+// inside submit(). Never empty; must not block and must not throw. Captures of up to two pointers
+// cost no allocation.
 using IoDone = std::function<void(Result<size_t>)>;
 
 // One asynchronous operation on one file.
@@ -137,10 +139,10 @@ struct Alignment {
 };
 
 // An open file.
-// Threads: every call from any thread. Transfers of ranges that overlap in time may mix, as with
-// pread and pwrite.
-// Lifetime: outlives its requests; the destructor closes, waiting for those in flight, so neither it
-// nor close() may be called inside the `done` of one of them. Its FileSystem outlives it.
+// Threads: every call from any thread. Transfers in flight together on the same bytes may mix, as
+// with pread and pwrite; ranges that only share a block do not, also in direct mode.
+// Lifetime: outlives its requests; the destructor closes, waiting for those in flight, so neither
+// it nor close() may be called inside the `done` of one of them. Its FileSystem outlives it.
 // Transfers are whole: short transfers and EINTR/EAGAIN are continued inside; what cannot go on is
 // returned.
 class File {
@@ -179,7 +181,8 @@ class File {
   virtual Alignment alignment() const = 0;
 
   // Closes now and tells whether the operating system had an error left to report. Waits for
-  // requests in flight; later calls answer kClosed. A second close() does nothing.
+  // requests in flight; later calls answer kClosed, and so does a request that a completion submits
+  // meanwhile. A second close() does nothing.
   virtual Result<void> close() = 0;
 };
 
@@ -218,8 +221,9 @@ class FileSystem {
   virtual Result<void> rename(const std::string& from, const std::string& to,
                               RenameMode mode = RenameMode::kReplace) = 0;
   virtual Result<void> remove(const std::string& path) = 0;  // A file or link.
-  virtual Result<void> remove_directory(
-      const std::string& path) = 0;  // An empty one; kExists when it is not.
+  // An empty one; kExists when it is not.
+  virtual Result<void> remove_directory(const std::string& path) = 0;
+  // kExists when something is there.
   virtual Result<void> make_directory(const std::string& path, mode_t permissions = 0755) = 0;
 
   // Calls `visit` for every entry but "." and "..", in no order, until it returns false. Memory
@@ -235,8 +239,9 @@ class FileSystem {
 
   virtual Result<SpaceInfo> space(const std::string& path) = 0;
 
-  // An exclusive lock on `path`, which is made when missing. kBusy when anyone, this process
-  // included, holds it.
+  // An exclusive lock on `path`, a regular file, which is made when missing. kBusy when anyone,
+  // this process included, holds it. Who removes the file lets go of the lock: do so only while
+  // holding it, and last.
   virtual Result<std::unique_ptr<FileLock>> try_lock(const std::string& path) = 0;
 
   // Changes with every boot of the machine: what was written and not synced under another id may be
@@ -276,9 +281,9 @@ Result<std::unique_ptr<LocalFileSystem>> open_local_file_system(const LocalOptio
 
 // Helpers over the interface.
 
-// Submits all and waits for all. `results`, when given, holds one entry per request; the return is
-// the first error, or nothing when every request succeeded. A read that meets the end of the file
-// is a success with a smaller count.
+// Submits all and waits for all; their `done` is replaced and never called. `results`, when given,
+// holds one entry per request; the return is the first error, or nothing when all succeeded. A read
+// that meets the end of the file is a success with a smaller count.
 Result<void> run_all(File& file, std::span<IoRequest> requests,
                      std::vector<Result<size_t>>* results = nullptr);
 
@@ -288,8 +293,8 @@ Result<void> make_directories(FileSystem& fs, const std::string& path, mode_t pe
 Result<void> remove_tree(FileSystem& fs, const std::string& path);
 // The whole of a small file; kNoMemory when it is larger than `limit_bytes`.
 Result<std::string> read_file(FileSystem& fs, const std::string& path, uint64_t limit_bytes);
-// Replaces `path` by `contents`: afterwards, and after a power cut at any moment, it holds the old
-// or the new.
+// Replaces `path` by a new file with `contents` (mode 0644 before the umask; a link is replaced,
+// not followed): afterwards, and after a power cut at any moment, it holds the old or the new.
 Result<void> write_file_durably(FileSystem& fs, const std::string& path, std::string_view contents);
 // "/a/b" of "/a/b/c"; "." of "c"; "/" of "/c".
 std::string parent_path(const std::string& path);

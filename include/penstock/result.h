@@ -46,7 +46,8 @@ std::string_view error_code_name(ErrorCode code);
 
 struct [[nodiscard]] Error {
   ErrorCode code = ErrorCode::kInvalid;
-  bool retryable = false;  // The same request may succeed later, unchanged.
+  bool retryable =
+      false;  // The same request may succeed later (where its deadline passed, with a new one).
   int os_errno = 0;  // Kept, never only formatted. 0 where the operating system did not speak.
   std::string
       detail;  // For people: what happened, to which path or object, what to do. Never a secret.

@@ -58,7 +58,7 @@ struct S3Options {
   // memory of its own; the first whole answer wins. 0: never.
   Nanoseconds hedge_after = Nanoseconds(0);
   uint64_t part_bytes = 16 * kMiB;  // Of uploads. 5 MiB to 5 GiB.
-  uint32_t parts_in_flight = 4;     // Per upload: memory is part_bytes times this.
+  uint32_t parts_in_flight = 4;     // Per upload: memory is part_bytes times this. 1 to 1024.
   bool verify_content = false;      // Check whole-object reads against the MD5 in the etag,
                                     // where it is one: costs a core per 0.6 GB/s. Lengths,
                                     // ranges and declared checksums are always checked.
@@ -79,7 +79,8 @@ Result<std::unique_ptr<ObjectStore>> open_s3_store(const std::string& bucket,
                                                    const std::string& prefix,
                                                    const S3Options& options);
 
-// A URL by which anyone may GET the object for `valid`, with no credentials.
+// A URL by which anyone may GET the object for `valid` (1 s to 7 d), with no credentials. kInvalid
+// without keys to sign it with.
 Result<std::string> presign_get(const std::string& bucket, const std::string& key,
                                 const S3Options& options, Nanoseconds valid);
 

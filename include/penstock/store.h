@@ -10,16 +10,17 @@
 //
 // Keys are 1 to 1024 bytes, any but NUL; they sort as bytes. No key begins or ends with '/', or has
 // an empty, "." or ".." part: such keys name nothing portable and are refused with kInvalid. A
-// store may take fewer, and then refuses a put with kInvalid too: a tree of files no part above 255
-// bytes, and not both "a" and "a/b"; S3 only UTF-8.
+// store may take fewer, and then refuses a put with kInvalid too, while get and head may answer
+// kNotFound: a tree of files no part above 255 bytes, none that begins with ".penstock-tmp-", and
+// not both "a" and "a/b"; S3 only UTF-8.
 //
 // Atomic: a reader sees the old object or the new one, whole, never a mixture, also after kill -9.
 // After a power cut an object that was put and not flushed is the old one, the new one or (if it
 // was new) absent; never torn.
 //
-// Versions: every object has an etag that changes when its bytes do (a tree's, made of size, mtime
-// and inode, can miss a change of equal size within one tick of the clock). A get with if_match
-// fails with kChanged rather than mix two versions.
+// Versions: every object has an etag that changes when its bytes do, and may when they do not (a
+// tree's, made of size, mtime and inode, can miss a change of equal size within one tick of the
+// clock). A get with if_match fails with kChanged rather than mix two versions.
 //
 // Errors: kNotFound for a missing key (also from get, head, copy; remove of a missing key
 // succeeds), kChanged when if_match fails, kExists when if_absent does. `retryable` is set when the
@@ -30,8 +31,8 @@
 // never from inside the call; it must not block (starting another asynchronous call is fine) and
 // must not throw. So a blocking call must not be made from inside `done`.
 // Lifetime: spans given to a call stay valid until its `done`. A store outlives its calls: its
-// destructor lets those under way finish, and must not run inside a `done`. Uploads go before their
-// store.
+// destructor lets those under way finish, without cancelling them, and must not run inside a
+// `done`. Uploads go before their store.
 #pragma once
 
 #include <cstddef>
@@ -68,7 +69,8 @@ struct CallOptions {
 };
 
 struct GetOptions : CallOptions {
-  std::string if_match;  // An etag: kChanged when the object has another.
+  // An etag: kChanged when the object has another. Empty: any.
+  std::string if_match;
   // From the source, past every cache on the way: for a reader that found wrong bytes.
   bool bypass_cache = false;
 };
@@ -114,7 +116,8 @@ struct Capabilities {
 };
 
 // A large object written piece by piece, in bounded memory. Nothing is visible before finish();
-// destroying it unfinished aborts and leaves nothing behind.
+// destroying it unfinished aborts and leaves nothing behind (but for a tree's directories).
+// Deadline and cancel cover the whole upload.
 // Threads: one at a time. Blocking.
 class Upload {
  public:
@@ -122,7 +125,8 @@ class Upload {
   // Takes the next bytes; they may be reused on return. Waits while too much is in flight. After an
   // error only abort().
   virtual Result<void> write(std::span<const std::byte> bytes) = 0;
-  // Makes the object visible, whole.
+  // Makes the object visible, whole; kExists comes here when if_absent was asked for. After it,
+  // failed or not, other calls answer kClosed and abort() does nothing.
   virtual Result<ObjectInfo> finish() = 0;
   virtual void abort() = 0;
 };
@@ -190,12 +194,13 @@ struct S3Options;
 struct StoreOptions {
   // For file: and tree:. Null: the local one, made once for the process.
   io::FileSystem* file_system = nullptr;
-  bool read_only = false;
+  bool read_only = false;         // Writes answer kPermission; flush succeeds.
   const S3Options* s3 = nullptr;  // Null: from the environment (see s3.h).
 };
 
 // By address: "s3://bucket/prefix", "file:/dir" (a directory of objects), "tree:/dir" or a plain
-// path (a tree of files seen as objects), "memory:". kInvalid says what was expected.
+// path (a tree of files seen as objects), "memory:" (each a new, empty one). kInvalid says what was
+// expected.
 Result<std::unique_ptr<ObjectStore>> open_store(const std::string& address,
                                                 const StoreOptions& options);
 
@@ -217,7 +222,9 @@ struct TreeOptions {
 // Symbolic links are followed when they lead to regular files below it, and are otherwise not
 // there; links to directories never are. (In a `directory` given by a relative path no link is
 // followed.) Directories are made for puts and stay when they become empty; an empty one is in no
-// listing. Files whose names begin with ".penstock-tmp-" are unfinished puts, and not there. `fs`
+// listing. Names that begin with ".penstock-tmp-" are unfinished puts, and not there; those that a
+// killed process left may be deleted when they are old. What is neither a file nor "not there" by
+// the above (a dangling link, a device) keeps its name from being put: kExists or kInvalid. `fs`
 // outlives it.
 Result<std::unique_ptr<ObjectStore>> open_tree_store(io::FileSystem& fs,
                                                      const std::string& directory,

@@ -231,7 +231,7 @@ void Ring::prepare_transfer(io_uring_sqe* sqe, RawOp& op) {
 }
 
 bool Ring::region_ready(uint32_t region) {
-  if (!fixed_buffers_) return false;
+  if (!fixed_buffers_ || region > RegionTable::kRegions) return false;
   const RegionTable::Entry entry = regions_.get(region);
   uint64_t& registered = registered_generation_[region];
   if (registered == entry.generation) return registered != 0;
