@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "tune/bench_plan.h"
+#include "tune/text.h"
 
 namespace penstock::tune {
 
@@ -76,8 +77,8 @@ Result<Value> find_name(const Names<Value, N>& names, std::string_view text, std
     if (names[i].second == text) return names[i].first;
     expected += fmt::format("{}{}", i == 0 ? "" : ", ", names[i].second);
   }
-  return make_error(ErrorCode::kInvalid,
-                    fmt::format("\"{}\" is not a {}; expected one of {}", text, what, expected));
+  return make_error(ErrorCode::kInvalid, fmt::format("\"{}\" is not {}; expected one of {}",
+                                                     doctor::printable(text), what, expected));
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -103,11 +104,11 @@ Result<uint32_t> parse_count(std::string_view text, std::string_view what, uint3
 
 Result<void> parse_mode(std::string_view text, BenchCase& parsed) {
   const std::vector<std::string_view> parts = split(text, '-');
-  parsed.mode = PENSTOCK_TRY(find_name(kModes, parts[0], "mode"));
+  parsed.mode = PENSTOCK_TRY(find_name(kModes, parts[0], "a mode"));
   if (parts.size() > 2) {
     return make_error(ErrorCode::kInvalid, fmt::format("\"{}\" is not a mode", text));
   }
-  if (parts.size() == 2) parsed.cache = PENSTOCK_TRY(find_name(kCaches, parts[1], "cache state"));
+  if (parts.size() == 2) parsed.cache = PENSTOCK_TRY(find_name(kCaches, parts[1], "a cache state"));
   return {};
 }
 
@@ -117,6 +118,9 @@ Result<void> check_case(const BenchCase& parsed) {
   };
   if (parsed.block_bytes < 512 || parsed.block_bytes > 64 * kMiB) {
     return refuse("the block size must be from 512 B to 64 MiB");
+  }
+  if (parsed.mode == BenchMode::kDirect && parsed.block_bytes % 512 != 0) {
+    return refuse("direct I/O moves whole blocks: the block size must be a multiple of 512 B");
   }
   if (uint64_t{parsed.depth} * parsed.jobs > 4096) {
     return refuse("depth times jobs must be 4096 at most");
@@ -204,7 +208,7 @@ std::string bench_case_label(const BenchCase& c) {
 }
 
 Result<BenchProfile> parse_bench_profile(std::string_view name) {
-  return find_name(kProfiles, name, "profile");
+  return find_name(kProfiles, name, "a profile");
 }
 
 Result<BenchCase> parse_bench_case(std::string_view text) {
@@ -214,8 +218,8 @@ Result<BenchCase> parse_bench_case(std::string_view text) {
       return make_error(ErrorCode::kInvalid, "expected OP:PATTERN:MODE:BLOCK:DEPTH[xJOBS]");
     }
     BenchCase parsed;
-    parsed.op = PENSTOCK_TRY(find_name(kOps, parts[0], "operation", 4));
-    parsed.pattern = PENSTOCK_TRY(find_name(kPatterns, parts[1], "pattern"));
+    parsed.op = PENSTOCK_TRY(find_name(kOps, parts[0], "an operation", 4));
+    parsed.pattern = PENSTOCK_TRY(find_name(kPatterns, parts[1], "a pattern"));
     PENSTOCK_TRY(parse_mode(parts[2], parsed));
     parsed.block_bytes = PENSTOCK_TRY(parse_size(parts[3]));
     const size_t times = parts[4].find('x');
@@ -227,8 +231,10 @@ Result<BenchCase> parse_bench_case(std::string_view text) {
     return parsed;
   };
   Result<BenchCase> parsed = parse();
-  if (!parsed.ok()) return parsed.error().with_context(fmt::format("case \"{}\"", text));
-  return parsed;
+  if (parsed.ok()) return parsed;
+  Error error = parsed.error().with_context(fmt::format("case \"{}\"", text));
+  error.detail = doctor::printable(error.detail);
+  return error;
 }
 
 }  // namespace penstock::tune

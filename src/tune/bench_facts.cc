@@ -15,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "tune/devices.h"
 #include "tune/machine.h"
+#include "tune/text.h"
 
 namespace penstock::tune {
 
@@ -79,17 +80,30 @@ void note_mount(const doctor::Machine& machine, const std::string& real_path, Be
 
 Result<uint64_t> block_device_bytes(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno_error(errno, "open " + path);
+  if (fd < 0) return errno_error(errno, "open " + doctor::printable(path));
   const off_t size = ::lseek(fd, 0, SEEK_END);
   const int seek_errno = errno;
   ::close(fd);
-  if (size < 0) return errno_error(seek_errno, "find the size of " + path);
+  if (size < 0) return errno_error(seek_errno, "find the size of " + doctor::printable(path));
   return static_cast<uint64_t>(size);
 }
 
 bool is_block_device(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 && S_ISBLK(status.st_mode);
+}
+
+// Also blocks that were reserved and never written: those are not read from the device either. Few
+// blocks on the device alone may mean compression.
+Result<bool> has_holes(io::FileSystem& fs, const std::string& path) {
+  const io::FileInfo info = PENSTOCK_TRY(fs.stat(path));
+  if (info.kind != io::FileKind::kFile) return false;
+  const bool sparse = info.allocated_bytes < info.size;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return sparse;
+  const off_t hole = ::lseek(fd, 0, SEEK_HOLE);
+  ::close(fd);
+  return hole < 0 ? sparse : static_cast<uint64_t>(hole) < info.size;
 }
 
 Result<BenchLimits> limits_of(io::FileSystem& fs, const std::string& path) {
@@ -106,8 +120,9 @@ Result<BenchLimits> limits_of(io::FileSystem& fs, const std::string& path) {
     limits.total_bytes = limits.available_bytes = limits.existing_bytes;
     return limits;
   } else {
-    return make_error(ErrorCode::kInvalid,
-                      path + " is neither a directory, a file nor a block device");
+    return make_error(
+        ErrorCode::kInvalid,
+        doctor::printable(path) + " is neither a directory, a file nor a block device");
   }
   const io::SpaceInfo space = PENSTOCK_TRY(fs.space(path));
   limits.total_bytes = space.total_bytes;
@@ -143,6 +158,7 @@ Result<BenchPath> inspect_bench_path(io::FileSystem& fs, const std::string& path
   facts.kind = found.limits.target;
   facts.total_bytes = found.limits.total_bytes;
   facts.available_bytes = found.limits.available_bytes;
+  facts.has_holes = PENSTOCK_TRY(has_holes(fs, path));
   if (facts.kind == BenchTarget::kBlockDevice) {
     facts.device = found.real_path;
     const std::string name = found.real_path.substr(found.real_path.rfind('/') + 1);

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "tune/bench_mapping.h"
@@ -52,6 +51,8 @@ class FileBench {
 
   Result<Files> open_files(const BenchCase& bench_case);
   Result<void> set_cache(const BenchCase& bench_case);
+  Result<void> check_can_be_cold(const BenchCase& bench_case) const;
+  Result<void> drop_pages(io::File& file, const BenchCase& bench_case);
   Result<void> read_through(io::File& file, uint64_t length, Deadline end);
   Result<void> fit_to_file(BenchCase& bench_case) const;
   io::MemorySlice memory_for(const BenchCase& bench_case, uint32_t job) const;
@@ -105,6 +106,7 @@ Result<void> FileBench::run(std::vector<CaseResult>& results) {
 }
 
 Result<CaseResult> FileBench::run_case(BenchCase bench_case) {
+  PENSTOCK_TRY(check_can_be_cold(bench_case));
   if (bench_case.on_small_files()) return run_small_files(bench_case);
   if (bench_case.lays_file || bench_case.pattern == BenchPattern::kAppend) {
     return bench_case.lays_file ? run_transfers(bench_case) : run_synced_writes(bench_case);
@@ -138,6 +140,8 @@ Result<void> FileBench::fit_to_file(BenchCase& bench_case) const {
 // is read once, as far as a second goes: on virtual machines, memory that lay idle is handed out
 // slowly, and the case would measure that instead of reading.
 Result<void> FileBench::set_cache(const BenchCase& bench_case) {
+  // Somebody else's file stays in memory as it is, unless the case asks for more.
+  if (!scratch_ && bench_case.cache == BenchCache::kAny) return {};
   const auto file = PENSTOCK_TRY(fs_.open(path_, {}));
   if (bench_case.cache == BenchCache::kWarm) {
     return read_through(*file, bench_case.span_bytes, kNoDeadline);
@@ -145,9 +149,34 @@ Result<void> FileBench::set_cache(const BenchCase& bench_case) {
   if (bench_case.mode != BenchMode::kDirect) {
     PENSTOCK_TRY(read_through(*file, bench_case.span_bytes, deadline_in(std::chrono::seconds(1))));
   }
-  // Pages that wait to be written cannot be dropped. Somebody else's file is left alone.
+  // Pages that wait to be written cannot be dropped. In somebody else's file there rarely are any.
   if (scratch_) PENSTOCK_TRY(file->data_sync());
-  return file->advise(io::Advice::kDontNeed, 0, laid_bytes_);
+  return drop_pages(*file, bench_case);
+}
+
+// The kernel takes the wish to drop pages as advice: whether they are gone is looked at.
+Result<void> FileBench::drop_pages(io::File& file, const BenchCase& bench_case) {
+  constexpr double kCachedMost = 0.03;
+  PENSTOCK_TRY(file.advise(io::Advice::kDontNeed, 0, laid_bytes_));
+  if (bench_case.cache != BenchCache::kCold) return {};
+  const auto still_cached = [&] { return cached_share(path_, bench_case.span_bytes).value_or(0); };
+  if (still_cached() <= kCachedMost) return {};
+  PENSTOCK_TRY(file.data_sync());
+  PENSTOCK_TRY(file.advise(io::Advice::kDontNeed, 0, laid_bytes_));
+  const double share = still_cached();
+  if (share <= kCachedMost) return {};
+  return make_error(ErrorCode::kUnsupported,
+                    fmt::format("{:.0f} % of the file stay in the page cache (other programs use "
+                                "it, or its file system keeps it): a read would not be cold",
+                                100 * share));
+}
+
+Result<void> FileBench::check_can_be_cold(const BenchCase& bench_case) const {
+  // Device nodes lie in memory, the devices do not.
+  const bool on_files = target_.kind != BenchTarget::kBlockDevice;
+  if (bench_case.cache != BenchCache::kCold || !on_files) return {};
+  if (!is_kept_in_memory(target_.path)) return {};
+  return make_error(ErrorCode::kUnsupported, "this file system is memory: nothing is ever cold");
 }
 
 Result<void> FileBench::read_through(io::File& file, uint64_t length, Deadline end) {
@@ -268,13 +297,12 @@ Result<CaseResult> FileBench::run_mapped(const BenchCase& bench_case) {
   const uint64_t blocks = part / block_bytes;
   Streams streams;
   for (uint32_t job = 0; job < bench_case.jobs; ++job) {
-    const std::byte* const from =
-        mapping->bytes().data() + (random ? 0 : blocks * block_bytes * job);
-    std::byte* const into = memory_for(bench_case, job).data;
-    const auto step = [=,
+    const uint64_t begin = random ? 0 : blocks * block_bytes * job;
+    const std::span<std::byte> into(memory_for(bench_case, job).data, block_bytes);
+    const auto step = [=, &from = *mapping,
                        picker = BlockPicker(job + 1)](uint64_t call) mutable -> Result<uint64_t> {
       const uint64_t block = random ? picker.next(blocks) : call % blocks;
-      std::memcpy(into, from + block * block_bytes, block_bytes);
+      PENSTOCK_TRY(from.copy(begin + block * block_bytes, into));
       return block_bytes;
     };
     streams.push_back(std::make_unique<ThreadStream>(step, calls_per_job(bench_case)));

@@ -27,10 +27,12 @@ std::string times(double ratio) {
 // The results, with the questions that findings ask of them.
 class Findings {
  public:
-  explicit Findings(std::span<const CaseResult> results) : results_(results) {}
+  Findings(std::span<const CaseResult> results, const BenchFacts& facts)
+      : results_(results), facts_(facts) {}
 
   std::vector<Finding> take() { return std::move(findings_); }
 
+  void say_holes();
   void say_read_from_memory();
   void say_write_cliff();
   void say_saturation(BenchOp op, BenchPattern pattern, std::string_view id, std::string_view what);
@@ -57,6 +59,7 @@ class Findings {
                               BenchCache cache) const;
 
   std::span<const CaseResult> results_;
+  const BenchFacts& facts_;
   std::vector<Finding> findings_;
 };
 
@@ -80,9 +83,17 @@ const CaseResult* Findings::best_file(BenchOp op, BenchPattern pattern, BenchMod
   });
 }
 
+void Findings::say_holes() {
+  const bool read = best([](const BenchCase& c) { return c.op == BenchOp::kRead; }) != nullptr;
+  if (!facts_.has_holes || !read) return;
+  say("file_has_holes", "The file has holes; reads of them touch no device.",
+      "These numbers are not those of the disk; measure a file that was written whole.");
+}
+
 // A device that answers as fast as memory is memory: a RAM disk, or a host's cache behind a virtual
 // disk or loop image.
 void Findings::say_read_from_memory() {
+  if (facts_.has_holes) return;  // Those are quick on any device.
   const auto alone = [this](BenchMode mode, BenchCache cache) {
     return best([=](const BenchCase& c) {
       return c.op == BenchOp::kRead && c.pattern == BenchPattern::kSequential && c.mode == mode &&
@@ -205,18 +216,24 @@ void Findings::say_direct_against_buffered(BenchOp op) {
   const double ratio = direct->bytes_per_second() / buffered->bytes_per_second();
   const std::string verb = reads ? "reads" : "writes";
   const std::string id = fmt::format("direct_against_buffered_{}", bench_op_name(op));
-  const std::string both = fmt::format("{} against {}{}", rate(*direct), rate(*buffered),
-                                       reads ? " read cold" : " with the fsync");
+  const std::string direct_rate = rate(*direct);
+  const std::string buffered_rate = rate(*buffered) + (reads ? " read cold" : " with the fsync");
   if (ratio > 1 + kAlike) {
-    say(id, fmt::format("Direct {} beat buffered ones {}: {}.", verb, times(ratio), both),
+    say(id,
+        fmt::format("Direct {} beat buffered ones {}: {} against {}.", verb, times(ratio),
+                    direct_rate, buffered_rate),
         reads ? "Read data that is used once (shards larger than memory, checkpoints) directly."
               : "Write checkpoints directly; the page cache only delays them.");
   } else if (ratio < 1 - kAlike) {
-    say(id, fmt::format("Buffered {} beat direct ones {}: {}.", verb, times(1 / ratio), both),
+    say(id,
+        fmt::format("Buffered {} beat direct ones {}: {} against {}.", verb, times(1 / ratio),
+                    buffered_rate, direct_rate),
         reads ? "The kernel's read-ahead does better here; try deeper queues or larger blocks."
               : "The page cache gathers writes better than this queue depth does; try it deeper.");
   } else {
-    say(id, fmt::format("Direct and buffered {} are equally fast: {}.", verb, both),
+    say(id,
+        fmt::format("Direct and buffered {} are equally fast: {} against {}.", verb, direct_rate,
+                    buffered_rate),
         "Direct ones leave the page cache to those who need it.");
   }
 }
@@ -372,9 +389,10 @@ void Findings::say_checkpoint_time() {
 
 }  // namespace
 
-std::vector<Finding> find_findings(std::span<const CaseResult> results) {
+std::vector<Finding> find_findings(std::span<const CaseResult> results, const BenchFacts& facts) {
   using enum BenchPattern;
-  Findings findings(results);
+  Findings findings(results, facts);
+  findings.say_holes();
   findings.say_read_from_memory();
   findings.say_write_cliff();
   findings.say_checkpoint_time();

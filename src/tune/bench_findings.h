@@ -10,7 +10,8 @@ namespace penstock::tune {
 
 // What the results say, in sentences, the most useful first. Pure: the same results always give the
 // same sentences, and what was not measured is not spoken of.
-std::vector<Finding> find_findings(std::span<const CaseResult> results);
+std::vector<Finding> find_findings(std::span<const CaseResult> results,
+                                   const BenchFacts& facts = {});
 
 // The smallest depth whose rate is within 5 % of the best.
 struct Saturation {

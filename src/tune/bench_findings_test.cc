@@ -58,8 +58,14 @@ TEST(BenchFindings, DirectAgainstBufferedThreeWays) {
         made_result(sequential(BenchOp::kRead, BenchMode::kBuffered, BenchCache::kCold), buffered)};
     return find(find_findings(results), "direct_against_buffered_read")->text;
   };
-  EXPECT_THAT(text(2800, 1400), HasSubstr("Direct reads beat buffered ones 2.0 times"));
-  EXPECT_THAT(text(1400, 2800), HasSubstr("Buffered reads beat direct ones 2.0 times"));
+  EXPECT_THAT(
+      text(2800, 1400),
+      HasSubstr(
+          "Direct reads beat buffered ones 2.0 times: 2.94 GB/s against 1.47 GB/s read cold."));
+  EXPECT_THAT(
+      text(1400, 2800),
+      HasSubstr(
+          "Buffered reads beat direct ones 2.0 times: 2.94 GB/s read cold against 1.47 GB/s."));
   EXPECT_THAT(text(2800, 2700), HasSubstr("equally fast"));
 }
 
@@ -94,6 +100,19 @@ TEST(BenchFindings, ADiskAsQuickAsMemoryIsMemory) {
   };
   EXPECT_TRUE(says(170'000, 160'000));
   EXPECT_FALSE(says(190'000, 50'000));
+}
+
+TEST(BenchFindings, HolesAreNotMemory) {
+  using enum BenchMode;
+  const std::vector<CaseResult> results = {
+      made_result(sequential(BenchOp::kRead, kDirect, BenchCache::kAny, 1), 3000, 100'000),
+      made_result(sequential(BenchOp::kRead, kBuffered, BenchCache::kWarm, 1), 3000, 100'000)};
+  BenchFacts facts;
+  facts.has_holes = true;
+  const auto findings = find_findings(results, facts);
+  EXPECT_EQ(find(findings, "reads_from_memory"), nullptr);
+  EXPECT_THAT(find(findings, "file_has_holes")->text, HasSubstr("touch no device"));
+  EXPECT_EQ(find(find_findings(results), "file_has_holes"), nullptr);
 }
 
 TEST(BenchFindings, FsyncCostAndAdvice) {

@@ -34,7 +34,8 @@ Json target_json(const BenchFacts& facts) {
           {"rotational", facts.rotational},
           {"scheduler", text_or_null(facts.scheduler)},
           {"total_bytes", facts.total_bytes},
-          {"available_bytes", facts.available_bytes}};
+          {"available_bytes", facts.available_bytes},
+          {"has_holes", facts.has_holes}};
 }
 
 Json rate_json(const CaseResult& result) {

@@ -1,9 +1,11 @@
-// Reads through a memory mapping. The one place that does not go through io::FileSystem: a mapping
-// is what is measured.
+// Reads through a memory mapping, and what the kernel tells of a file's pages. The one place that
+// does not go through io::FileSystem: a mapping is what is measured.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -11,8 +13,9 @@
 
 namespace penstock::tune {
 
-// A part of a file, from its beginning, mapped for reading. A file that shrinks while mapped ends
-// the process (SIGBUS), as it does any user of mmap.
+// A part of a file, from its beginning, mapped for reading. While one lives, SIGBUS is handled: a
+// file that shrinks or a device that fails is an error of the copy, not the end of the process.
+// Threads: copy() from any.
 class BenchMapping {
  public:
   static Result<std::unique_ptr<BenchMapping>> open(const std::string& path, size_t length,
@@ -21,12 +24,23 @@ class BenchMapping {
   BenchMapping(const BenchMapping&) = delete;
   BenchMapping& operator=(const BenchMapping&) = delete;
 
-  std::span<const std::byte> bytes() const { return {data_, length_}; }
+  // Fills `into` from `offset` on; both end within the mapping. EIO when the pages cannot be had.
+  Result<void> copy(size_t offset, std::span<std::byte> into) const;
 
  private:
-  BenchMapping(const std::byte* data, size_t length) : data_(data), length_(length) {}
-  const std::byte* data_;
-  size_t length_;
+  BenchMapping(std::string path, const std::byte* data, size_t length);
+
+  const std::string path_;
+  const std::byte* const data_;
+  const size_t length_;
 };
+
+// Which part of the first `length` bytes of the file is in the page cache, from 0 to 1; of a very
+// long range only the beginning is looked at. Nothing where the kernel does not tell: it keeps that
+// to those who own the file or may write to it.
+std::optional<double> cached_share(const std::string& path, uint64_t length);
+
+// On a file system whose files are page cache and nothing else.
+bool is_kept_in_memory(const std::string& path);
 
 }  // namespace penstock::tune

@@ -52,6 +52,16 @@ void show(const BenchContext& context, const std::string& label, const Totals& t
                     .ops_per_second = static_cast<double>(totals.ops) / seconds});
 }
 
+// One that cannot start ends the case: the others then have nothing to go on for.
+void start_all(Streams streams, Deadline end) {
+  for (const auto& stream : streams) {
+    stream->start(end);
+    if (!stream->error()) continue;
+    for (const auto& started : streams) started->stop();
+    return;
+  }
+}
+
 // Until all streams ended; the rate is noted at every step.
 void watch(Streams streams, const std::string& label, Deadline begin, RateRecorder& rate,
            const BenchContext& context) {
@@ -88,7 +98,7 @@ Result<CaseResult> measure_case(const BenchCase& bench_case, Streams streams,
   const Deadline begin = Clock::now();
   const bool timed = bench_case.time_limit.count() != 0;
   const Deadline end = timed ? begin + bench_case.time_limit : kNoDeadline;
-  for (const auto& stream : streams) stream->start(end);
+  start_all(streams, end);
   watch(streams, label, begin, rate, context);
 
   Deadline finished = begin;

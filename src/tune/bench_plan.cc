@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 
 namespace penstock::tune {
 
@@ -18,6 +19,16 @@ constexpr uint64_t kSmallFilesMost = 20'000;  // Per case: enough for seconds on
 // Room for what is made beside the test file, and removed again, by one case at a time.
 uint64_t bench_extra_bytes(uint64_t size_bytes) {
   return size_bytes / 8;
+}
+
+// One block of each job, which is the least that a case writes.
+uint64_t least_bytes(const BenchCase& bench_case) {
+  return bench_case.block_bytes * bench_case.jobs;
+}
+
+bool appends_fit(const BenchCase& bench_case, uint64_t size_bytes) {
+  return bench_case.pattern != BenchPattern::kAppend ||
+         least_bytes(bench_case) <= bench_extra_bytes(size_bytes);
 }
 
 // Adds cases with the options' time and size filled in.
@@ -66,9 +77,9 @@ class PlanBuilder {
   void small_files(uint64_t file_bytes, uint32_t jobs) {
     if (limits_.target != BenchTarget::kDirectory) return;
     const uint64_t by_size = bench_extra_bytes(plan_.size_bytes) / file_bytes;
-    uint64_t files = std::clamp<uint64_t>(by_size, 1, kSmallFilesMost);
+    uint64_t files = std::min(by_size, kSmallFilesMost);
     if (limits_.total_inodes != 0) files = std::min(files, limits_.free_inodes / 10);
-    if (files == 0) return;
+    if (files < jobs) return;  // Each job makes one at least.
     BenchCase small{.op = BenchOp::kCreate,
                     .mode = BenchMode::kBuffered,
                     .block_bytes = file_bytes,
@@ -97,12 +108,12 @@ class PlanBuilder {
         {whole, plan_.size_bytes, kCachedMost, std::max<uint64_t>(limits_.memory_bytes / 4, kMiB)});
   }
 
-  // Every stream needs at least one block of its own, and a target that is only read is not
-  // written.
+  // Every stream needs at least one block of its own, also of the room for appends, and a target
+  // that is only read is not written.
   bool fits(const BenchCase& bench_case) const {
     if (bench_case.writes() && limits_.target != BenchTarget::kDirectory) return false;
-    return bench_case.on_small_files() ||
-           bench_case.span_bytes >= bench_case.block_bytes * bench_case.jobs;
+    if (!appends_fit(bench_case, plan_.size_bytes)) return false;
+    return bench_case.on_small_files() || bench_case.span_bytes >= least_bytes(bench_case);
   }
 
   BenchPlan& plan_;
@@ -337,8 +348,36 @@ Result<uint64_t> choose_size(const BenchOptions& options, const BenchLimits& lim
   return std::min(options.size_bytes.value_or(kGiB), limits.existing_bytes);
 }
 
+Result<void> check_appends(const std::vector<BenchCase>& cases, uint64_t size_bytes) {
+  for (const BenchCase& bench_case : cases) {
+    if (appends_fit(bench_case, size_bytes)) continue;
+    const uint64_t enough = least_bytes(bench_case) * 8;
+    return make_error(
+        ErrorCode::kInvalid,
+        fmt::format("{}: appends need {} beside the test file, and a test of {} sets {} aside for "
+                    "them; give smaller blocks, fewer jobs or --size {}MiB",
+                    bench_case_label(bench_case), format_size(least_bytes(bench_case)),
+                    format_size(size_bytes), format_size(bench_extra_bytes(size_bytes)),
+                    (enough + kMiB - 1) / kMiB));
+  }
+  return {};
+}
+
+// The label is what tells results apart.
+Result<void> check_distinct(const std::vector<BenchCase>& cases) {
+  std::set<std::string> labels;
+  for (const BenchCase& bench_case : cases) {
+    const std::string label = bench_case_label(bench_case);
+    if (labels.insert(label).second) continue;
+    return make_error(ErrorCode::kInvalid, fmt::format("the case \"{}\" is given twice", label));
+  }
+  return {};
+}
+
 Result<void> add_given_cases(PlanBuilder& builder, const BenchPlan& plan,
                              const std::vector<BenchCase>& cases) {
+  PENSTOCK_TRY(check_distinct(cases));
+  PENSTOCK_TRY(check_appends(cases, plan.size_bytes));
   builder.lay_file(kMiB, 8);
   const size_t laid = plan.cases.size();
   for (const BenchCase& bench_case : cases) builder.add(bench_case);

@@ -109,6 +109,35 @@ TEST(BenchPlan, ExtrasFitBesideTheFile) {
   }
 }
 
+TEST(BenchPlan, RefusesAppendsThatNeedMoreRoomThanIsSetAside) {
+  const BenchCase large = parse_bench_case("fsync:append:buffered:16MiB:1x2").value();
+  const auto refused = make_bench_plan({.size_bytes = 36 * kMiB, .cases = {large}}, roomy());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(refused.error().detail, HasSubstr("appends need 32 MiB"));
+  EXPECT_THAT(refused.error().detail, HasSubstr("--size 256MiB"));
+  EXPECT_TRUE(make_bench_plan({.size_bytes = 256 * kMiB, .cases = {large}}, roomy()).ok());
+}
+
+TEST(BenchPlan, SmallFilesOfAllJobsFitIntoWhatIsSetAside) {
+  for (const uint64_t size_bytes : {kMiB, 2 * kMiB, 8 * kMiB}) {
+    const BenchOptions options{.size_bytes = size_bytes, .profile = BenchProfile::kImages};
+    const BenchPlan plan = make_bench_plan(options, roomy()).value();
+    for (const BenchCase& c : plan.cases) {
+      if (c.on_small_files()) {
+        EXPECT_LE(c.block_bytes * c.jobs, size_bytes / 8) << bench_case_label(c);
+      }
+    }
+  }
+}
+
+TEST(BenchPlan, RefusesTheSameCaseTwice) {
+  const BenchCase read = parse_bench_case("read:random:direct:4KiB:1").value();
+  const auto refused = make_bench_plan({.cases = {read, read}}, roomy());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().detail, HasSubstr("given twice"));
+}
+
 TEST(BenchPlan, FewInodesMeanFewSmallFiles) {
   BenchLimits limits = roomy();
   limits.total_inodes = 1000;
@@ -239,12 +268,27 @@ TEST(BenchCaseText, RefusesWhatIsNotOne) {
                            "fsync:append:buffered:4KiB:2",
                            "read:append:buffered:4KiB:1",
                            "read:random:direct:100B:1",
+                           "read:random:direct:513B:1",
+                           "fsync:append:direct:1000B:1",
                            "read:random:direct:1GiB:1",
                            "read:random:direct:64MiB:17"}) {
     const auto parsed = parse_bench_case(text);
     EXPECT_FALSE(parsed.ok()) << text;
   }
   EXPECT_THAT(parse_bench_profile("chekpoint").error().detail, HasSubstr("checkpoint"));
+  EXPECT_THAT(parse_bench_case("reed:random:direct:4KiB:1").error().detail,
+              HasSubstr("is not an operation"));
+  EXPECT_THAT(parse_bench_case("read:random:direct:513B:1").error().detail,
+              HasSubstr("direct I/O moves whole blocks"));
+  EXPECT_TRUE(parse_bench_case("read:random:buffered:513B:1").ok());
+}
+
+TEST(BenchCaseText, ErrorsShowNoControlCharacters) {
+  for (const char* text : {"\033]0;x\n", "read:\033[2J:direct:4KiB:1", "read:random:direct:\033:1",
+                           "read:random:direct:4KiB:\n"}) {
+    const std::string detail = parse_bench_case(text).error().detail;
+    EXPECT_EQ(detail.find_first_of("\033\n"), std::string::npos) << detail;
+  }
 }
 
 }  // namespace

@@ -71,6 +71,33 @@ TEST(BenchTable, HasEveryCaseAndFinding) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 130U) << line;
 }
 
+TEST(BenchTable, ColumnsLineUpUnderLongNames) {
+  BenchReport report;
+  const BenchCase overwrite{.op = BenchOp::kWriteDataSync, .mode = BenchMode::kDirect};
+  BenchCase append = overwrite;
+  append.op = BenchOp::kWriteSync;
+  append.pattern = BenchPattern::kAppend;
+  report.results = {made_result(overwrite, 1000), made_result(append, 1000)};
+  std::istringstream lines(render_bench_table(report));
+  std::set<size_t> lengths;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("direct") != std::string::npos) lengths.insert(line.size());
+    if (line.starts_with("Durable")) lengths.insert(line.size());
+  }
+  EXPECT_EQ(lengths.size(), 1U);
+}
+
+TEST(BenchTable, ShowsNoControlCharacters) {
+  BenchReport report = sample_report();
+  const std::string hostile = "\033]0;x\a\r\nfake";
+  report.facts.target = report.facts.device = report.facts.engine = report.error = hostile;
+  report.results.back().skipped = hostile;
+  report.findings.push_back({"id", hostile, hostile});
+  const std::string table = render_bench_table(report);
+  EXPECT_EQ(table.find_first_of("\033\a\r"), std::string::npos);
+  EXPECT_THAT(table, AllOf(HasSubstr("\\x1b]0;x"), Not(HasSubstr("\nfake"))));
+}
+
 TEST(BenchTable, SaysWhenItEndedEarly) {
   BenchReport report = sample_report();
   report.interrupted = true;

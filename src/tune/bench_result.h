@@ -73,6 +73,7 @@ struct BenchFacts {
   bool rotational = false;
   uint64_t total_bytes = 0;
   uint64_t available_bytes = 0;
+  bool has_holes = false;  // An existing file, of which not all was ever written.
 };
 
 struct BenchReport {

@@ -2,14 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <cerrno>
 #include <map>
 
 #include "io/faulty_file_system.h"
 #include "io/memory_file_system.h"
 #include "store/faulty_store.h"
 #include "tune/bench_scratch.h"
+#include "tune/bench_stream.h"
 
 namespace penstock::tune {
 namespace {
@@ -192,18 +195,64 @@ TEST(BenchScratchTest, LeftoversOfTheDeadGoAndThoseOfTheLivingStay) {
   io::MemoryFileSystem fs;
   ASSERT_TRUE(fs.make_directory("/d").ok());
   const auto living = BenchScratch::create(fs, "/d").value();
-  ASSERT_TRUE(fs.make_directory("/d/.penstock-bench-123-00c0ffee").ok());
-  ASSERT_TRUE(io::write_file_durably(fs, "/d/.penstock-bench-123-00c0ffee/data", "x").ok());
-  ASSERT_TRUE(io::write_file_durably(fs, "/d/.penstock-bench-9-00000000.lock", "").ok());
-  for (const char* mine :
-       {"/d/.penstock-bench-notes", "/d/.penstock-bench-1-xyz", "/d/penstock-bench-1-00000000"}) {
+  const std::string ours = "/d/.penstock-bench-" + bench_host_name();
+  EXPECT_THAT(living->path(), testing::StartsWith(ours + "-"));
+  ASSERT_TRUE(fs.make_directory(ours + "-123-00c0ffee").ok());
+  ASSERT_TRUE(io::write_file_durably(fs, ours + "-123-00c0ffee/data", "x").ok());
+  ASSERT_TRUE(io::write_file_durably(fs, ours + "-9-00000000.lock", "").ok());
+  for (const std::string& mine :
+       {std::string("/d/.penstock-bench-notes"), ours + "-1-xyz", ours + "-00000000",
+        std::string("/d/.penstock-bench-1-00000000"), std::string("/d/penstock-bench-h-1-00000000"),
+        std::string("/d/.penstock-bench--1-00000000")}) {
     ASSERT_TRUE(io::write_file_durably(fs, mine, "mine").ok());
   }
   const auto removed = remove_bench_leftovers(fs, "/d").value();
-  EXPECT_EQ(removed, (std::vector<std::string>{"/d/.penstock-bench-123-00c0ffee",
-                                               "/d/.penstock-bench-9-00000000"}));
-  EXPECT_EQ(list_tree(fs, "/d").size(), 3U + 2U);
+  EXPECT_EQ(removed, (std::vector<std::string>{ours + "-123-00c0ffee", ours + "-9-00000000"}));
+  EXPECT_EQ(list_tree(fs, "/d").size(), 6U + 2U);
   EXPECT_TRUE(fs.stat(living->path()).ok());
+}
+
+TEST(BenchScratchTest, WhatOtherHostsLeftIsOnlyNamed) {
+  io::MemoryFileSystem fs;
+  ASSERT_TRUE(fs.make_directory("/d").ok());
+  const auto living = BenchScratch::create(fs, "/d").value();
+  const std::string theirs = "/d/.penstock-bench-not-" + bench_host_name() + "-7-00c0ffee";
+  ASSERT_TRUE(fs.make_directory(theirs).ok());
+  EXPECT_THAT(remove_bench_leftovers(fs, "/d").value(), IsEmpty());
+  EXPECT_TRUE(fs.stat(theirs).ok());
+  EXPECT_EQ(find_foreign_scratch(fs, "/d").value(), std::vector<std::string>{theirs});
+}
+
+TEST(BenchScratchTest, ALeftoverThatAnotherRunRemovedFirstIsNoError) {
+  io::MemoryFileSystem memory;
+  ASSERT_TRUE(memory.make_directory("/d").ok());
+  const std::string leftover = "/d/.penstock-bench-" + bench_host_name() + "-7-00c0ffee";
+  for (const io::CallKind kind : {io::CallKind::kRemove, io::CallKind::kSyncFileSystem}) {
+    ASSERT_TRUE(memory.make_directory(leftover).ok());
+    io::FaultyFileSystem faulty({.fail_at = 1, .only = kind, .error = ENOENT}, memory);
+    EXPECT_TRUE(remove_bench_leftovers(faulty, "/d").ok());
+    EXPECT_TRUE(faulty.fault_hit());
+  }
+}
+
+TEST(BenchStreamTest, AThreadThatCannotStartIsAnError) {
+  pthread_attr_t usual;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  pthread_attr_t huge = usual;
+  ASSERT_EQ(::pthread_attr_setstacksize(&huge, size_t{1} << 50), 0);
+  std::vector<std::unique_ptr<BenchStream>> streams;
+  for (int i = 0; i < 3; ++i) {
+    streams.push_back(std::make_unique<ThreadStream>([](uint64_t) { return uint64_t{1}; }, 0));
+  }
+  BenchCase bench_case;
+  bench_case.time_limit = std::chrono::seconds(60);
+  ASSERT_EQ(::pthread_setattr_default_np(&huge), 0);
+  const auto measured = measure_case(bench_case, streams, {}, {});
+  ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
+  ASSERT_FALSE(measured.ok());
+  EXPECT_EQ(measured.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(measured.error().os_errno, EAGAIN);
+  EXPECT_THAT(measured.error().detail, HasSubstr("ulimit -u"));
 }
 
 TEST(StoreBenchTest, RunsAllAndLeavesOthersObjectsAlone) {

@@ -9,7 +9,7 @@
 
 namespace penstock::tune {
 
-// A directory ".penstock-bench-…" of a name of its own, removed with all that is in it when
+// A directory ".penstock-bench-HOST-PID-RANDOM" of its own, removed with all that is in it when
 // destroyed. A lock beside it, which the kernel drops with the process, tells whether its owner
 // lives: it is taken before the directory is made and removed after it.
 class BenchScratch {
@@ -34,9 +34,18 @@ class BenchScratch {
   bool removed_ = false;
 };
 
-// Removes what runs that were killed left in `directory`, and returns the paths. Those of running
-// processes stay.
+// The HOST above: this machine's name, of letters, digits, '.', '_' and '-'.
+std::string bench_host_name();
+
+// Removes what runs of this host that were killed left in `directory`, and returns the paths; their
+// room is free again on return. Those of running processes stay.
 Result<std::vector<std::string>> remove_bench_leftovers(io::FileSystem& fs,
                                                         const std::string& directory);
+
+// What runs of other hosts have in `directory`. Locks of another host may not be seen here (NFS and
+// Lustre can be mounted so), so that nobody knows whether those runs still go on: they are only
+// named.
+Result<std::vector<std::string>> find_foreign_scratch(io::FileSystem& fs,
+                                                      const std::string& directory);
 
 }  // namespace penstock::tune

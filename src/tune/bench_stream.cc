@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <limits>
+#include <system_error>
 
 #include "base/thread_pool.h"
 
@@ -140,10 +141,17 @@ ThreadStream::~ThreadStream() {
 
 void ThreadStream::start(Deadline end) {
   end_.arm(1);
-  thread_ = std::thread([this, end] {
-    set_thread_name("bench");
-    run(end);
-  });
+  try {
+    thread_ = std::thread([this, end] {
+      set_thread_name("bench");
+      run(end);
+    });
+  } catch (const std::system_error& failed) {
+    end_.fail(errno_error(failed.code().value(),
+                          "start a thread (more jobs than the limit on processes, `ulimit -u` or "
+                          "pids.max of the control group, or than memory allows)"));
+    end_.retire(Clock::now());
+  }
 }
 
 void ThreadStream::run(Deadline end) {

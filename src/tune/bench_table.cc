@@ -1,22 +1,38 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "tune/bench_render.h"
+#include "tune/text.h"
 
 namespace penstock::tune {
 
 namespace {
 
+using doctor::printable;
+
 std::string time_text(int64_t ns) {
   return format_duration(Nanoseconds(ns));
 }
 
-std::string table_row(const CaseResult& result) {
+// Of the first column: the longest name fits.
+size_t name_width(const BenchReport& report) {
+  size_t width = 30;
+  for (const CaseResult& result : report.results) {
+    width = std::max(width, bench_variant(result.bench_case).size() + 2);
+  }
+  return width;
+}
+
+std::string table_row(const CaseResult& result, size_t width) {
   const BenchCase& c = result.bench_case;
   const std::string name = "  " + bench_variant(c);
   const std::string block = c.op == BenchOp::kList ? "" : format_size(c.block_bytes);
   const std::string jobs = c.on_objects() ? "" : fmt::format("{}", c.jobs);
-  std::string row = fmt::format("{:<30} {:>8} {:>7} {:>5}", name, block, c.depth, jobs);
-  if (!result.measured()) return fmt::format("{}   not measured: {}\n", row, result.skipped);
+  std::string row = fmt::format("{:<{}} {:>8} {:>7} {:>5}", name, width, block, c.depth, jobs);
+  if (!result.measured()) {
+    return fmt::format("{}   not measured: {}\n", row, printable(result.skipped));
+  }
   const std::string rate = result.bytes == 0 ? "-" : format_rate(result.bytes_per_second());
   const double cores = result.seconds > 0 ? result.cpu_seconds / result.seconds : 0;
   return row + fmt::format(" {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6.0f}%\n", rate,
@@ -25,12 +41,12 @@ std::string table_row(const CaseResult& result) {
                            time_text(result.latency.max_ns), 100 * cores);
 }
 
-std::string section_head(const BenchCase& c) {
+std::string section_head(const BenchCase& c, size_t width) {
   const bool objects = c.on_objects();
-  return fmt::format("\n{:<30} {:>8} {:>7} {:>5} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}\n",
-                     bench_section(c), objects ? "size" : "block", objects ? "at once" : "depth",
-                     objects ? "" : "jobs", "throughput", "per s", "p50", "p99", "p99.9", "max",
-                     "CPU");
+  return fmt::format("\n{:<{}} {:>8} {:>7} {:>5} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}\n",
+                     bench_section(c), width, objects ? "size" : "block",
+                     objects ? "at once" : "depth", objects ? "" : "jobs", "throughput", "per s",
+                     "p50", "p99", "p99.9", "max", "CPU");
 }
 
 std::string wrapped(std::string_view text, std::string_view first, std::string_view rest) {
@@ -55,10 +71,10 @@ std::string wrapped(std::string_view text, std::string_view first, std::string_v
 
 std::string header(const BenchReport& report) {
   const BenchFacts& facts = report.facts;
-  std::string out = fmt::format("penstock bench {}\n", facts.target);
-  out += fmt::format("  {}\n", describe_target(facts));
+  std::string out = fmt::format("penstock bench {}\n", printable(facts.target));
+  out += fmt::format("  {}\n", printable(describe_target(facts)));
   out += fmt::format("  Linux {}, {} cores, {} of memory; {}\n", facts.kernel, facts.cores,
-                     format_size(facts.memory_bytes), facts.engine);
+                     format_size(facts.memory_bytes), printable(facts.engine));
   const std::string_view what = facts.kind == BenchTarget::kStore ? "of objects" : "test file";
   out += fmt::format("  {} profile, {} {}, {:.3g} s per case\n", bench_profile_name(report.profile),
                      format_size(report.size_bytes), what, report.case_seconds);
@@ -125,6 +141,7 @@ std::string describe_target(const BenchFacts& facts) {
   if (facts.kind == BenchTarget::kBlockDevice) text = "block device";
   if (!facts.device.empty()) text += fmt::format(" on {}", facts.device);
   if (!facts.device_model.empty()) text += fmt::format(" ({})", facts.device_model);
+  if (facts.has_holes) text += ", a file with holes";
   // Virtual disks have no model and often claim to rotate.
   if (facts.rotational && !facts.device_model.empty()) text += ", rotating";
   if (facts.total_bytes != 0) {
@@ -150,20 +167,23 @@ std::vector<std::string> bench_notices(const BenchReport& report) {
 
 std::string render_bench_table(const BenchReport& report) {
   std::string out = header(report);
+  const size_t width = name_width(report);
   std::string_view section;
   for (const CaseResult& result : report.results) {
     if (bench_section(result.bench_case) != section) {
       section = bench_section(result.bench_case);
-      out += section_head(result.bench_case);
+      out += section_head(result.bench_case, width);
     }
-    out += table_row(result);
+    out += table_row(result, width);
   }
   if (!report.findings.empty()) out += "\nWhat this says\n";
   for (const Finding& finding : report.findings) {
-    out += wrapped(finding.text, "  - ", "    ");
-    if (!finding.advice.empty()) out += wrapped(finding.advice, "    => ", "       ");
+    out += wrapped(printable(finding.text), "  - ", "    ");
+    if (!finding.advice.empty()) out += wrapped(printable(finding.advice), "    => ", "       ");
   }
-  for (const std::string& notice : bench_notices(report)) out += "\n" + notice + "\n";
+  for (const std::string& notice : bench_notices(report)) {
+    out += "\n" + printable(notice) + "\n";
+  }
   return out;
 }
 
