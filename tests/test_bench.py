@@ -162,7 +162,7 @@ def test_existing_file_is_only_read(tmp_path):
     assert "only read" in refused.stderr
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("wait_seconds", [0.3, 1.2])
 def test_interrupt_leaves_nothing_behind(tmp_path, sign, wait_seconds):
     process = subprocess.Popen(
@@ -176,11 +176,33 @@ def test_interrupt_leaves_nothing_behind(tmp_path, sign, wait_seconds):
         time.sleep(0.01)
     time.sleep(wait_seconds)
     process.send_signal(sign)
+    process.send_signal(sign)  # As `timeout` does: to the process, and to its group.
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 130
     assert left_in(tmp_path) == []
     if out:
         assert json.loads(out)["interrupted"] is True
+
+
+def test_a_page_never_replaces_what_is_measured(tmp_path):
+    data = tmp_path / "data.bin"
+    data.write_bytes(bytes(range(256)) * 4096)
+    (tmp_path / "link").symlink_to(data)
+    for page in (data, tmp_path / "link", "/dev/null", tmp_path):
+        done = bench(data, "--quick", "--html", page, check=False)
+        assert done.returncode == 2, done.stderr
+        assert "--html" in done.stderr
+    assert data.read_bytes() == bytes(range(256)) * 4096
+
+
+def test_an_output_that_cannot_be_written_is_an_error(tmp_path):
+    with open("/dev/full", "w") as full:
+        command = [PENSTOCK, "bench", tmp_path, "--quick"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 1
+        assert "standard output" in done.stderr
+        missing = [PENSTOCK, "bench", tmp_path / "no"]
+        assert subprocess.run(missing, stderr=full, check=False).returncode == 2
 
 
 def test_leftovers_of_a_killed_run_are_removed(tmp_path):
