@@ -183,6 +183,47 @@ def test_damaged_trees_do_not_crash(tree):
     assert tree.doctor().returncode == 2
 
 
+def test_facts_of_a_wrong_kind_are_refused_by_name(tree):
+    tree.file("penstock-facts.json", json.dumps({"memlock_bytes": "x"}))
+    result = tree.doctor()
+    assert result.returncode == 2
+    assert b"'memlock_bytes' must be a whole number" in result.stderr
+    assert result.stdout == b""
+
+
+def test_checkpoints_on_a_read_only_mount_are_an_error(tree):
+    tree.mount("/data", "ro,relatime")
+    assert tree.doctor("/data").returncode == 0
+    assert tree.doctor("/data", "--workload", "checkpoints").returncode == 20
+    result = tree.doctor("/data", "--checkpoint-size", "1GB")
+    assert result.returncode == 20
+    assert b"mount -o remount,rw /data" in result.stdout
+
+
+def test_a_stopped_file_system_is_an_error(tree):
+    tree.mount("/data", "rw,relatime,shutdown")
+    result = tree.doctor("/data")
+    assert result.returncode == 20
+    assert b"e2fsck -f /dev/vda" in result.stdout
+    assert b"Free space" not in result.stdout
+    assert is_bash(tree.doctor("/data", "--script").stdout)
+
+
+def test_a_device_is_not_a_file_system(tree):
+    report = json.loads(tree.doctor("/dev/vda", "--json").stdout)
+    assert report["paths"][0]["type"] == "block device"
+    assert report["paths"][0]["device"] == "vda"
+    ids = {finding["id"] for finding in report["findings"]}
+    assert {"block-device", "read-ahead", "scheduler"} <= ids
+    assert "free-space" not in ids
+
+
+def test_text_keeps_to_columns(tree):
+    result = doctor("--root", tree.root, env={"COLUMNS": "50"})
+    for line in result.stdout.decode().splitlines():
+        assert len(line) <= 50, line
+
+
 def test_help_tells_exit_codes():
     text = doctor("--help").stdout
     assert b"10 warnings, 20 errors" in text

@@ -12,6 +12,8 @@
 namespace penstock::tune::doctor {
 
 // On the paths' mounts.
+Findings check_shut_down(const Machine& machine, const DoctorOptions& options);
+Findings check_read_only(const Machine& machine, const DoctorOptions& options);
 Findings check_atime(const Machine& machine, const DoctorOptions& options);
 Findings check_write_barrier(const Machine& machine, const DoctorOptions& options);
 Findings check_ext4(const Machine& machine, const DoctorOptions& options);
@@ -25,6 +27,9 @@ Findings check_lustre(const Machine& machine, const DoctorOptions& options);
 Findings check_inodes(const Machine& machine, const DoctorOptions& options);
 Findings check_free_space(const Machine& machine, const DoctorOptions& options);
 Findings check_dataset_space(const Machine& machine, const DoctorOptions& options);
+
+// On paths that name a drive.
+Findings check_block_device(const Machine& machine, const DoctorOptions& options);
 
 // On drives: those behind the paths, and every NVMe drive where that is cheap.
 Findings check_scheduler(const Machine& machine, const DoctorOptions& options);
@@ -45,15 +50,25 @@ Findings check_io_uring(const Machine& machine, const DoctorOptions& options);
 Findings check_numa(const Machine& machine, const DoctorOptions& options);
 Findings check_gds(const Machine& machine, const DoctorOptions& options);
 
-// The mounts of the paths, each once, in the order of the paths.
+// The mounts of the paths, each once, in the order of the paths. A path that names a drive has
+// none: what /dev is mounted on says nothing of it.
 std::vector<const Mount*> mounts_of(const Machine& machine, const DoctorOptions& options);
-// The drives under those mounts, each once.
+// Those of them that the kernel has not stopped: what the others were mounted with, and the space
+// they have, is of no use to anybody.
+std::vector<const Mount*> working_mounts_of(const Machine& machine, const DoctorOptions& options);
+// By what the kernel was seen to have stopped the file system; empty when it has not.
+std::string stopped_by_kernel(const Machine& machine, const Mount& mount);
+// The devices, arrays included, that the paths name or their mounts stand on, each once.
+std::vector<BlockDevice> devices_of(const Machine& machine, const DoctorOptions& options);
+// The drives under those, each once.
 std::vector<BlockDevice> disks_of(const Machine& machine, const DoctorOptions& options);
 
 bool is_nfs(const Mount& mount);
 // A file system on a block device of this machine, where mount options are the local kernel's.
 bool is_local(const Mount& mount);
 
+// The mount's own line in fstab.
+std::optional<FstabEntry> fstab_entry(const Machine& machine, const Mount& mount);
 // The mount's fstab line with `additions` among its options: what to put there, and what it
 // replaces.
 ConfigLine fstab_line(const Machine& machine, const Mount& mount,

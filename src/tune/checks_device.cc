@@ -147,7 +147,37 @@ Finding judge_wear(const std::string& controller, const NvmeHealth& health) {
   return make_finding("drive-wear", severity, controller, observed, {{"controller", controller}});
 }
 
+void add_raid0(const Machine& machine, const DoctorOptions& options, const std::string& subject,
+               const std::optional<BlockDevice>& device, Findings& findings) {
+  if (!device || device->raid_level != "raid0") return;
+  findings.push_back(make_finding(
+      "raid0", options.writes_checkpoints() ? Severity::kWarn : Severity::kInfo, subject,
+      fmt::format("{} stripes over {} drives", device->name,
+                  disks_under(machine, *device).size())));
+}
+
+// Where the device, or the partition, that a path names is mounted; empty when nowhere.
+std::string mount_point_of(const Machine& machine, const std::string& path) {
+  const std::string number = machine.read_or("/sys/class/block/" + path.substr(5) + "/dev", "");
+  for (const Mount& mount : machine.mounts()) {
+    if (mount.source == path || fmt::format("{}:{}", mount.major, mount.minor) == number)
+      return mount.point;
+  }
+  return "";
+}
+
 }  // namespace
+
+Findings check_block_device(const Machine& machine, const DoctorOptions& options) {
+  Findings findings;
+  for (const std::string& path : options.paths) {
+    if (!device_at(machine, path)) continue;
+    const std::string point = mount_point_of(machine, path);
+    findings.push_back(make_finding("block-device", Severity::kInfo, path,
+                                    point.empty() ? "not mounted" : "mounted at " + point));
+  }
+  return findings;
+}
 
 Findings check_scheduler(const Machine& machine, const DoctorOptions& options) {
   Findings findings;
@@ -173,18 +203,18 @@ Findings check_read_ahead(const Machine& machine, const DoctorOptions& options) 
   Findings findings;
   for (const Mount* mount : mounts_of(machine, options)) {
     if (is_nfs(*mount)) check_nfs_read_ahead(machine, *mount, options, findings);
-    // Of an array, its own setting counts, not its members'.
-    const auto device = device_of(machine, *mount);
-    if (!device) continue;
-    const auto kib = machine.read_number("/sys/block/" + device->name + "/queue/read_ahead_kb");
+  }
+  // Of an array, its own setting counts, not its members'.
+  for (const BlockDevice& device : devices_of(machine, options)) {
+    const auto kib = machine.read_number("/sys/block/" + device.name + "/queue/read_ahead_kb");
     if (!kib) {
-      findings.push_back(make_unknown("read-ahead", device->name, "no queue/read_ahead_kb"));
+      findings.push_back(make_unknown("read-ahead", device.name, "no queue/read_ahead_kb"));
       continue;
     }
     const ReadAheadVerdict verdict = judge_read_ahead(*kib, options.workload);
-    findings.push_back(make_finding("read-ahead", verdict.severity, device->name,
+    findings.push_back(make_finding("read-ahead", verdict.severity, device.name,
                                     observed_read_ahead(*kib, verdict),
-                                    {{"device", device->name},
+                                    {{"device", device.name},
                                      {"kib", std::to_string(verdict.wanted_kib)},
                                      {"sectors", std::to_string(verdict.wanted_kib * 2)}}));
   }
@@ -240,14 +270,10 @@ Findings check_raid(const Machine& machine, const DoctorOptions& options) {
                                                   array.drives_present, array.drives_wanted),
                                       {{"array", array.name}}));
   }
-  for (const Mount* mount : mounts_of(machine, options)) {
-    const auto device = device_of(machine, *mount);
-    if (!device || device->raid_level != "raid0") continue;
-    findings.push_back(make_finding(
-        "raid0", options.writes_checkpoints() ? Severity::kWarn : Severity::kInfo, mount->point,
-        fmt::format("{} stripes over {} drives", device->name,
-                    disks_under(machine, *device).size())));
-  }
+  for (const Mount* mount : mounts_of(machine, options))
+    add_raid0(machine, options, mount->point, device_of(machine, *mount), findings);
+  for (const std::string& path : options.paths)
+    add_raid0(machine, options, path, device_at(machine, path), findings);
   return findings;
 }
 

@@ -105,7 +105,7 @@ Findings check_gds(const Machine& machine, const DoctorOptions& options) {
   if (gpus.empty()) return {};
   Findings findings;
   const std::string missing = gds_missing(machine, gpus);
-  for (const Mount* mount : mounts_of(machine, options)) {
+  for (const Mount* mount : working_mounts_of(machine, options)) {
     const std::string obstacle = gds_obstacle(machine, *mount);
     if (!obstacle.empty()) {
       findings.push_back(make_finding("gds", Severity::kInfo, mount->point, obstacle));

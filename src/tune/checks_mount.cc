@@ -1,6 +1,9 @@
 // What the paths' file systems are, and how they were mounted.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
+
 #include "penstock/units.h"
 #include "tune/checks.h"
 #include "tune/knowledge.h"
@@ -85,11 +88,96 @@ void check_xfs_geometry(const Machine& machine, const Mount& mount, Findings& fi
   findings.push_back(std::move(finding));
 }
 
+// What checks and repairs the file system, once nobody uses it.
+std::string repair_command(const Mount& mount) {
+  const std::string device = shell_quote(mount.source);
+  // 1 means that all errors were put right.
+  if (mount.type.starts_with("ext")) return "e2fsck -f " + device + " || [ $? -eq 1 ]";
+  if (mount.type == "xfs") return "xfs_repair " + device;
+  // What repairs btrfs can also harm it: this one only looks.
+  if (mount.type == "btrfs") return "btrfs check " + device;
+  return "fsck -t " + shell_quote(mount.type) + " " + device;
+}
+
+std::string mount_command(const Machine& machine, const Mount& mount) {
+  const std::string point = shell_quote(mount.point);
+  if (fstab_entry(machine, mount)) return "mount " + point;
+  return fmt::format("mount -t {} -o {} {} {}", shell_quote(mount.type),
+                     shell_quote(mount_options(machine, mount, {"rw"})), shell_quote(mount.source),
+                     point);
+}
+
+std::vector<std::string> revival_commands(const Machine& machine, const Mount& mount) {
+  const std::string unmount = "umount " + shell_quote(mount.point);
+  const std::string mount_again = mount_command(machine, mount);
+  std::vector<std::string> commands = {unmount};
+  // xfs_repair wants the log written back first, which mounting does.
+  if (mount.type == "xfs") commands.push_back(mount_again + " && " + unmount);
+  commands.push_back(repair_command(mount));
+  commands.push_back(mount_again);
+  return commands;
+}
+
+// Images that are made once and never written.
+bool is_image(const Mount& mount) {
+  constexpr std::array<std::string_view, 5> kTypes = {"squashfs", "erofs", "iso9660", "cramfs",
+                                                      "romfs"};
+  return std::find(kTypes.begin(), kTypes.end(), mount.type) != kTypes.end();
+}
+
+bool fstab_says_read_only(const Machine& machine, const Mount& mount) {
+  const auto entry = fstab_entry(machine, mount);
+  if (!entry) return false;
+  const std::vector<std::string_view> options = split(entry->options, ',');
+  return std::find(options.begin(), options.end(), "ro") != options.end();
+}
+
 }  // namespace
+
+Findings check_shut_down(const Machine& machine, const DoctorOptions& options) {
+  Findings findings;
+  for (const Mount* mount : mounts_of(machine, options)) {
+    const std::string sign = stopped_by_kernel(machine, *mount);
+    if (sign.empty()) continue;
+    Finding finding =
+        make_finding("shut-down", Severity::kError, mount->point, sign, {{"mount", mount->point}});
+    if (mount->point == "/") {
+      finding.advice =
+          "The system runs from it: look why in the kernel's log, then reboot into a rescue "
+          "system and repair it there: " +
+          repair_command(*mount);
+    } else {
+      finding.commands = revival_commands(machine, *mount);
+    }
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+Findings check_read_only(const Machine& machine, const DoctorOptions& options) {
+  Findings findings;
+  const Severity severity = options.writes_checkpoints() ? Severity::kError : Severity::kInfo;
+  for (const Mount* mount : working_mounts_of(machine, options)) {
+    if (!mount->read_only()) continue;
+    Finding finding = make_finding("read-only", severity, mount->point,
+                                   options.writes_checkpoints()
+                                       ? "checkpoints are to be written here, and cannot be"
+                                       : "mounted read-only",
+                                   {{"mount", mount->point}});
+    if (is_image(*mount)) {
+      finding.advice = mount->type + " is an image that is never written: write elsewhere.";
+      finding.commands.clear();
+    }
+    if (fstab_says_read_only(machine, *mount))
+      finding.config.push_back(fstab_line(machine, *mount, {"rw"}));
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
 
 Findings check_atime(const Machine& machine, const DoctorOptions& options) {
   Findings findings;
-  for (const Mount* mount : mounts_of(machine, options)) {
+  for (const Mount* mount : working_mounts_of(machine, options)) {
     if (!is_local(*mount)) continue;
     const bool fine =
         mount->has_option("noatime") || mount->has_option("relatime") || mount->has_option("ro");
@@ -107,7 +195,7 @@ Findings check_atime(const Machine& machine, const DoctorOptions& options) {
 
 Findings check_write_barrier(const Machine& machine, const DoctorOptions& options) {
   Findings findings;
-  for (const Mount* mount : mounts_of(machine, options)) {
+  for (const Mount* mount : working_mounts_of(machine, options)) {
     if (!is_local(*mount)) continue;
     const bool off = mount->has_option("nobarrier") || mount->has_option("barrier=0");
     if (!off) {
@@ -126,7 +214,7 @@ Findings check_write_barrier(const Machine& machine, const DoctorOptions& option
 
 Findings check_ext4(const Machine& machine, const DoctorOptions& options) {
   Findings findings;
-  for (const Mount* mount : mounts_of(machine, options)) {
+  for (const Mount* mount : working_mounts_of(machine, options)) {
     if (mount->type != "ext4" && mount->type != "ext3") continue;
     const bool unsafe = mount->option_value("data") == "writeback";
     Finding mode = make_finding("ext4-data-mode", unsafe ? Severity::kWarn : Severity::kOk,
@@ -151,7 +239,7 @@ Findings check_ext4(const Machine& machine, const DoctorOptions& options) {
 
 Findings check_xfs(const Machine& machine, const DoctorOptions& options) {
   Findings findings;
-  for (const Mount* mount : mounts_of(machine, options)) {
+  for (const Mount* mount : working_mounts_of(machine, options)) {
     if (mount->type != "xfs") continue;
     check_xfs_options(machine, *mount, findings);
     check_xfs_geometry(machine, *mount, findings);
@@ -203,7 +291,7 @@ Findings check_overlayfs(const Machine& machine, const DoctorOptions& options) {
   const bool serious = options.writes_checkpoints() || options.dataset_bytes != 0;
   for (const std::string& path : options.paths) {
     const Mount* mount = find_mount(machine.mounts(), path);
-    if (mount == nullptr || mount->type != "overlay") continue;
+    if (mount == nullptr || mount->type != "overlay" || device_at(machine, path)) continue;
     findings.push_back(make_finding("overlayfs", serious ? Severity::kWarn : Severity::kInfo, path,
                                     "on overlayfs, mounted at " + mount->point, {{"path", path}}));
   }

@@ -53,7 +53,7 @@ bool can_fill(const Mount& mount, const io::SpaceInfo& space) {
 
 Findings check_inodes(const Machine& machine, const DoctorOptions& options) {
   Findings findings;
-  for (const Mount* mount : mounts_of(machine, options)) {
+  for (const Mount* mount : working_mounts_of(machine, options)) {
     const Result<io::SpaceInfo> space = machine.facts().space(mount->point);
     if (!space) {
       findings.push_back(make_unknown("inodes", mount->point, space.error().detail));
@@ -66,7 +66,7 @@ Findings check_inodes(const Machine& machine, const DoctorOptions& options) {
 
 Findings check_free_space(const Machine& machine, const DoctorOptions& options) {
   Findings findings;
-  for (const Mount* mount : mounts_of(machine, options)) {
+  for (const Mount* mount : working_mounts_of(machine, options)) {
     const Result<io::SpaceInfo> space = machine.facts().space(mount->point);
     if (!space) {
       findings.push_back(make_unknown("free-space", mount->point, space.error().detail));
@@ -80,7 +80,7 @@ Findings check_free_space(const Machine& machine, const DoctorOptions& options) 
 Findings check_dataset_space(const Machine& machine, const DoctorOptions& options) {
   Findings findings;
   if (options.dataset_bytes == 0) return findings;
-  for (const Mount* mount : mounts_of(machine, options)) {
+  for (const Mount* mount : working_mounts_of(machine, options)) {
     const Result<io::SpaceInfo> space = machine.facts().space(mount->point);
     // Where it cannot be seen, check_free_space says so.
     if (!space || !is_local(*mount)) continue;

@@ -39,8 +39,17 @@ std::optional<DirtyLimits> read_dirty_limits(const Machine& machine) {
       memory * percent / 100, fine};
 }
 
+// The kernel asks for CAP_IPC_LOCK in the first user namespace: in another one, whose root has all
+// capabilities, it counts for nothing. A kernel without user namespaces has no such map.
+bool in_first_user_namespace(const Machine& machine) {
+  const Result<std::string> map = machine.read("/proc/self/uid_map");
+  if (!map) return true;
+  return split_words(*map) == std::vector<std::string_view>{"0", "0", "4294967295"};
+}
+
 // CAP_IPC_LOCK (bit 14) lifts the limit of locked memory.
 bool may_lock_any_memory(const Machine& machine) {
+  if (!in_first_user_namespace(machine)) return false;
   const std::string status = machine.read_or("/proc/self/status", "");
   for (const std::string_view line : split(status, '\n')) {
     if (!line.starts_with("CapEff:")) continue;
@@ -53,23 +62,72 @@ bool may_lock_any_memory(const Machine& machine) {
   return false;
 }
 
-Finding io_uring_refused(const Machine& machine, int os_errno, uint64_t disabled) {
-  std::string observed = os_errno == ENOSYS ? "not there: an old kernel, or a container's filter"
-                                            : "refused: a container's filter (seccomp)";
-  if (disabled != 0) observed = fmt::format("switched off: kernel.io_uring_disabled={}", disabled);
-  if (disabled == 1)
-    observed = "kernel.io_uring_disabled=1: only for root and kernel.io_uring_group";
-  Finding finding = make_finding("io-uring", Severity::kWarn, "", observed);
-  if (disabled != 0) {
-    finding.advice.clear();
-    finding.commands.push_back("sysctl -w kernel.io_uring_disabled=0");
-    finding.config.push_back(
-        {"/etc/sysctl.d/60-penstock.conf", "kernel.io_uring_disabled = 0", "", false});
-  }
+bool is_enough_locked_memory(uint64_t bytes) {
+  return static_cast<double>(bytes) >= threshold("memlock", "min");
+}
+
+std::string locked_memory_text(uint64_t bytes) {
+  return bytes == UINT64_MAX ? "unlimited" : "ulimit -l is " + format_size(bytes);
+}
+
+Finding io_uring_switched_off(uint64_t disabled) {
+  Finding finding = make_finding(
+      "io-uring", Severity::kWarn, "",
+      disabled == 1 ? "kernel.io_uring_disabled=1: only for root and kernel.io_uring_group"
+                    : fmt::format("switched off: kernel.io_uring_disabled={}", disabled));
+  finding.advice.clear();
+  finding.commands.push_back("sysctl -w kernel.io_uring_disabled=0");
+  finding.config.push_back(
+      {"/etc/sysctl.d/60-penstock.conf", "kernel.io_uring_disabled = 0", "", false});
+  return finding;
+}
+
+Finding io_uring_missing(const Machine& machine) {
+  Finding finding = make_finding("io-uring", Severity::kWarn, "",
+                                 "not there: an old kernel, or one built without it");
   const std::string kernel = machine.read_or("/proc/sys/kernel/osrelease", "");
   const auto version = parse_kernel_version(kernel);
-  if (version && !version->at_least(5, 6)) finding.advice = "Linux 5.6 or newer; this is " + kernel;
+  const bool old = version && !version->at_least(5, 6);
+  finding.advice = old ? "Linux 5.6 or newer; this is " + kernel
+                       : "A kernel built with CONFIG_IO_URING. In a container it may also be the "
+                         "seccomp profile that hides it.";
   return finding;
+}
+
+// Kernels before 5.12 count a ring's memory as locked. Where that limit is not what is short, it is
+// memory itself.
+Finding io_uring_without_memory(const Machine& machine) {
+  const auto limit = machine.facts().memlock_bytes;
+  const bool enough = may_lock_any_memory(machine) || (limit && is_enough_locked_memory(*limit));
+  Finding finding = make_finding("io-uring", Severity::kWarn, "", "no memory for a ring");
+  if (enough) {
+    finding.advice = "Free some memory, or raise the memory limit of the container.";
+    return finding;
+  }
+  finding.observed = "no room for a ring under the limit of locked memory";
+  if (limit) finding.observed += " (" + locked_memory_text(*limit) + ")";
+  Finding memlock = make_finding("memlock", Severity::kWarn, "", "");
+  finding.advice =
+      "Raise the limit of locked memory, which kernels before 5.12 count rings "
+      "against. " +
+      memlock.advice;
+  finding.config = std::move(memlock.config);
+  return finding;
+}
+
+Finding io_uring_failed(const Machine& machine, int os_errno) {
+  switch (os_errno) {
+    case EPERM:
+    case EACCES:
+      return make_finding("io-uring", Severity::kWarn, "",
+                          "refused: a container's filter (seccomp)");
+    case ENOSYS:
+      return io_uring_missing(machine);
+    case ENOMEM:
+      return io_uring_without_memory(machine);
+    default:
+      return make_unknown("io-uring", "", errno_error(os_errno, "io_uring_setup").detail);
+  }
 }
 
 }  // namespace
@@ -145,20 +203,18 @@ Findings check_memlock(const Machine& machine, const DoctorOptions&) {
     return {make_finding("memlock", Severity::kOk, "", "no limit for this user (CAP_IPC_LOCK)")};
   const auto limit = machine.facts().memlock_bytes;
   if (!limit) return {make_unknown("memlock", "", "the limit is not known")};
-  const bool fine = static_cast<double>(*limit) >= threshold("memlock", "min");
-  return {make_finding("memlock", fine ? Severity::kOk : Severity::kWarn, "",
-                       *limit == UINT64_MAX ? "unlimited" : "ulimit -l is " + format_size(*limit))};
+  return {make_finding("memlock", is_enough_locked_memory(*limit) ? Severity::kOk : Severity::kWarn,
+                       "", locked_memory_text(*limit))};
 }
 
 Findings check_io_uring(const Machine& machine, const DoctorOptions&) {
   const uint64_t disabled = machine.read_number("/proc/sys/kernel/io_uring_disabled").value_or(0);
   const auto os_errno = machine.facts().io_uring_errno;
   // Set to 1 it still works for root, who runs this, and not for the user who trains.
-  if (os_errno == 0 && disabled == 0)
-    return {make_finding("io-uring", Severity::kOk, "", "allowed")};
-  if (os_errno || disabled != 0)
-    return {io_uring_refused(machine, os_errno.value_or(EPERM), disabled)};
-  return {make_unknown("io-uring", "", "not tried")};
+  if (disabled != 0) return {io_uring_switched_off(disabled)};
+  if (!os_errno) return {make_unknown("io-uring", "", "not tried")};
+  if (*os_errno == 0) return {make_finding("io-uring", Severity::kOk, "", "allowed")};
+  return {io_uring_failed(machine, *os_errno)};
 }
 
 }  // namespace penstock::tune::doctor

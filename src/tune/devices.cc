@@ -106,16 +106,23 @@ std::optional<BlockDevice> find_device(const Machine& machine, const std::string
   return device;
 }
 
+std::optional<BlockDevice> device_at(const Machine& machine, const std::string& path) {
+  if (path.starts_with("/dev/mapper/"))
+    return find_device(machine, mapper_device(machine, path.substr(12)));
+  if (!path.starts_with("/dev/")) return std::nullopt;
+  // Sysfs writes the slash of "/dev/cciss/c0d0" as an exclamation mark.
+  std::string name = path.substr(5);
+  std::replace(name.begin(), name.end(), '/', '!');
+  return find_device(machine, name);
+}
+
 std::optional<BlockDevice> device_of(const Machine& machine, const Mount& mount) {
   if (mount.major != 0) {
     const std::string number = std::to_string(mount.major) + ":" + std::to_string(mount.minor);
     const std::string directory = machine.resolve("/sys/dev/block/" + number);
     if (!directory.empty()) return find_device(machine, base_name(directory));
   }
-  if (mount.source.starts_with("/dev/mapper/"))
-    return find_device(machine, mapper_device(machine, mount.source.substr(12)));
-  if (mount.source.starts_with("/dev/")) return find_device(machine, mount.source.substr(5));
-  return std::nullopt;
+  return device_at(machine, mount.source);
 }
 
 std::vector<BlockDevice> disks_under(const Machine& machine, const BlockDevice& device) {

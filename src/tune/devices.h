@@ -27,6 +27,8 @@ struct BlockDevice {
 std::optional<BlockDevice> find_device(const Machine& machine, const std::string& name);
 // What a mount stands on; nothing for network and memory file systems.
 std::optional<BlockDevice> device_of(const Machine& machine, const Mount& mount);
+// What a path names that is itself a device ("/dev/nvme0n1"); nothing for any other path.
+std::optional<BlockDevice> device_at(const Machine& machine, const std::string& path);
 // The drives at the bottom of arrays and volumes; the device itself when nothing is under it.
 std::vector<BlockDevice> disks_under(const Machine& machine, const BlockDevice& device);
 

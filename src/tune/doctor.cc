@@ -12,7 +12,10 @@ namespace penstock::tune::doctor {
 
 namespace {
 
-constexpr std::array<Check, 28> kChecks = {{
+constexpr std::array<Check, 31> kChecks = {{
+    {"shut-down", check_shut_down},
+    {"read-only", check_read_only},
+    {"block-device", check_block_device},
     {"atime", check_atime},
     {"write-barrier", check_write_barrier},
     {"ext4", check_ext4},
@@ -63,28 +66,36 @@ MachineSummary summarise(const Machine& machine) {
   return summary;
 }
 
+void add_device(const Machine& machine, const BlockDevice& device, PathSummary& summary) {
+  summary.device = device.name;
+  summary.raid_level = device.raid_level;
+  for (const BlockDevice& disk : disks_under(machine, device)) {
+    summary.disks.push_back(disk.name);
+    summary.models.push_back(disk.model);
+  }
+}
+
 Result<PathSummary> summarise_path(const Machine& machine, const std::string& path) {
+  PathSummary summary;
+  summary.path = path;
+  if (const auto device = device_at(machine, path)) {
+    summary.type = kBlockDeviceType;
+    summary.source = path;
+    add_device(machine, *device, summary);
+    return summary;
+  }
   const Mount* mount = find_mount(machine.mounts(), path);
   if (mount == nullptr)
     return make_error(
         ErrorCode::kNotFound,
         fmt::format("'{}' lies on no mount of /proc/self/mountinfo", printable(path)));
-  PathSummary summary;
-  summary.path = path;
   summary.mount_point = mount->point;
   summary.type = mount->type;
   summary.source = mount->source;
   summary.options = mount->options;
-  if (const auto device = device_of(machine, *mount)) {
-    summary.device = device->name;
-    summary.raid_level = device->raid_level;
-    for (const BlockDevice& disk : disks_under(machine, *device)) {
-      summary.disks.push_back(disk.name);
-      summary.models.push_back(disk.model);
-    }
-  }
-  if (const Result<io::SpaceInfo> space = machine.facts().space(mount->point))
-    summary.space = *space;
+  if (const auto device = device_of(machine, *mount)) add_device(machine, *device, summary);
+  const Result<io::SpaceInfo> space = machine.facts().space(mount->point);
+  if (space && stopped_by_kernel(machine, *mount).empty()) summary.space = *space;
   return summary;
 }
 

@@ -40,10 +40,13 @@ struct Check {
 };
 std::span<const Check> all_checks();
 
+// The type of a path that names a drive.
+inline constexpr std::string_view kBlockDeviceType = "block device";
+
 // What stands behind a path, for the head of the report.
 struct PathSummary {
   std::string path;
-  std::string mount_point;
+  std::string mount_point;  // Empty when the path names a drive.
   std::string type;
   std::string source;
   std::vector<std::string> options;
@@ -74,9 +77,13 @@ struct Report {
 // Runs every check. kNotFound when a path lies on no mount the machine knows of.
 Result<Report> examine(const Machine& machine, const DoctorOptions& options);
 
+// As many columns as the environment says ($COLUMNS) where that is fewer than the usual 90, and no
+// fewer than 40.
+size_t default_columns();
+
 struct TextStyle {
   bool colour = false;
-  size_t columns = 90;
+  size_t columns = default_columns();
   std::string script_command = "penstock doctor --script";  // How to get the fixes as a script.
 };
 std::string render_text(const Report& report, const TextStyle& style);

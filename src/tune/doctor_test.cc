@@ -176,6 +176,36 @@ TEST(Doctor, FindingsAboutOneMountProposeOneFstabLine) {
   EXPECT_EQ(lines, 3u);
 }
 
+TEST(Doctor, ADeviceIsExaminedItself) {
+  TestTree tree;
+  healthy_drives(tree);
+  tree.nvme(0, {.scheduler = "none [bfq]"});
+  tree.mount("0:5", "/dev", "rw", "devtmpfs", "udev");
+  const Report report = examined(tree, {.paths = {"/dev/nvme0n1"}});
+  EXPECT_EQ(report.paths[0].type, "block device");
+  EXPECT_EQ(report.paths[0].mount_point, "");
+  EXPECT_THAT(report.paths[0].disks, ElementsAre("nvme0n1"));
+  EXPECT_THAT(of(report, Severity::kWarn), ElementsAre("scheduler nvme0n1"));
+  EXPECT_THAT(of(report, Severity::kInfo), ElementsAre("block-device /dev/nvme0n1"));
+  EXPECT_THAT(of(report, Severity::kUnknown), IsEmpty());
+  const std::string text = render_text(report, {});
+  EXPECT_THAT(text, HasSubstr("a block device, not a file system · nvme0n1 Fast NVMe 4TB"));
+  EXPECT_THAT(text, Not(HasSubstr("devtmpfs")));
+}
+
+TEST(Doctor, AStoppedFileSystemIsNotCalledFine) {
+  TestTree tree;
+  healthy_drives(tree);
+  tree.nvme(0);
+  tree.mount("259:0", "/data", "rw,noatime", "ext4", "/dev/nvme0n1", "rw,shutdown");
+  tree.space("/data", kTiB, kTiB);
+  const Report report = examined(tree, {.paths = {"/data"}});
+  EXPECT_THAT(of(report, Severity::kError), ElementsAre("shut-down /data"));
+  EXPECT_THAT(of(report, Severity::kOk), Not(testing::Contains(HasSubstr("/data"))));
+  EXPECT_FALSE(report.paths[0].space.has_value());
+  EXPECT_THAT(render_script(report), HasSubstr("\numount /data\ne2fsck -f /dev/nvme0n1"));
+}
+
 TEST(Doctor, APathOnNoMountIsRefused) {
   TestTree tree;
   const Result<Report> report = examine(tree.machine(), {.paths = {"/data"}});
@@ -210,6 +240,42 @@ TEST_F(Forms, TextKeepsToTheWidthSaveForCommands) {
     const bool prose = line.starts_with("       why");
     EXPECT_TRUE(!prose || line.size() <= 60) << line;
   }
+}
+
+// Names and commands stay whole, to be copied; everything else keeps to the width.
+TEST_F(Forms, TextFitsANarrowTerminal) {
+  for (const bool colour : {false, true}) {
+    Report prose = report;
+    prose.paths.clear();
+    for (Finding& finding : prose.findings) {
+      finding.commands.clear();
+      finding.config.clear();
+      finding.look.clear();
+      if (finding.subject.size() > 20) finding.subject = "/data/of/the/group";
+    }
+    std::string text = render_text(prose, {.colour = colour, .columns = 40});
+    for (size_t at = text.find('\033'); at != std::string::npos; at = text.find('\033'))
+      text.erase(at, text.find('m', at) + 1 - at);
+    // The dots and crosses of the report take two bytes and one column.
+    std::erase(text, '\xc2');
+    std::erase(text, '\xc3');
+    for (const std::string_view line : split(text, '\n')) EXPECT_LE(line.size(), 40u) << line;
+  }
+}
+
+TEST_F(Forms, TheEnvironmentNarrowsTheText) {
+  const char* before = ::getenv("COLUMNS");
+  const std::string saved = before == nullptr ? "" : before;
+  for (const auto& [value, columns] : {std::pair<const char*, size_t>{"60", 60},
+                                       {"10", 40},
+                                       {"500", 90},
+                                       {"0", 90},
+                                       {"x", 90},
+                                       {"", 90}}) {
+    ::setenv("COLUMNS", value, 1);
+    EXPECT_EQ(TextStyle{}.columns, columns) << value;
+  }
+  before == nullptr ? ::unsetenv("COLUMNS") : ::setenv("COLUMNS", saved.c_str(), 1);
 }
 
 TEST_F(Forms, ScriptKeepsForeignNamesInTheirPlace) {
@@ -269,19 +335,37 @@ TEST(SavedMachine, TakesFactsFromItsFile) {
   EXPECT_TRUE(machine->facts().lustre_striping("/lustre/x").ok());
 }
 
-TEST(SavedMachine, RefusesWhatIsNotATreeAndSurvivesWrongFacts) {
+TEST(SavedMachine, RefusesWhatIsNotATree) {
   EXPECT_FALSE(saved_machine("/nonexistent").ok());
   TestTree tree;
   for (const char* bad : {"[]", "{", "\"x\"", "\xff"}) {
     tree.file("/penstock-facts.json", bad);
     EXPECT_FALSE(saved_machine(tree.root()).ok()) << bad;
   }
-  tree.file("/penstock-facts.json",
-            R"({"space": [], "zfs": 1, "nvme_health": {"nvme0": "x"}, "memlock_bytes": "y"})");
-  const Result<Machine> machine = saved_machine(tree.root());
-  ASSERT_TRUE(machine.ok());
-  EXPECT_FALSE(machine->facts().space("/").ok());
-  EXPECT_FALSE(machine->facts().nvme_health("nvme0").ok());
+}
+
+TEST(SavedMachine, RefusesFactsOfAWrongKindByName) {
+  TestTree tree;
+  for (const auto& [facts, message] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"memlock_bytes": "x"})", "'memlock_bytes' must be a whole number from 0 on, not"},
+           {R"({"memlock_bytes": -1})", "'memlock_bytes'"},
+           {R"({"memlock_bytes": 1.5})", "'memlock_bytes'"},
+           {R"({"memlock_bytes": null})", "'memlock_bytes'"},
+           {R"({"io_uring_errno": 4294967296})", "'io_uring_errno' must be a whole number"},
+           {R"({"space": []})", "'space' must be an object"},
+           {R"({"space": {"/": {"total_bytes": "1"}}})", "'space./.total_bytes'"},
+           {R"({"zfs": {"tank": {"compression": 1}}})", "'zfs.tank.compression' must be a text"},
+           {R"({"lustre_striping": {"/l": {}}})", "'lustre_striping./l'"},
+           {R"({"nvme_health": {"nvme0": "x"}})", "'nvme_health.nvme0' must be an object"}}) {
+    tree.file("/penstock-facts.json", facts);
+    const Result<Machine> machine = saved_machine(tree.root());
+    ASSERT_FALSE(machine.ok()) << facts;
+    EXPECT_EQ(machine.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(machine.error().detail, HasSubstr(message));
+    EXPECT_THAT(machine.error().detail, HasSubstr("/penstock-facts.json: "));
+  }
+  tree.file("/penstock-facts.json", R"({"of_a_newer_version": [1]})");
+  EXPECT_TRUE(saved_machine(tree.root()).ok());
 }
 
 TEST(Machine, LinksThatLeaveTheTreeLeadNowhere) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "penstock/units.h"
 #include "tune/doctor.h"
@@ -15,6 +16,9 @@ constexpr std::string_view kBold = "\033[1m";
 constexpr std::string_view kDim = "\033[2m";
 constexpr size_t kIndent = 7;      // Of a finding's body.
 constexpr size_t kLabelWidth = 6;  // "look  "
+constexpr size_t kUsualColumns = 90;
+constexpr size_t kFewestColumns = 40;
+constexpr size_t kFewestForTwo = 64;  // Below, what stands side by side goes on lines of its own.
 
 // Columns a text takes: continuation bytes of UTF-8 take none.
 size_t columns_of(std::string_view text) {
@@ -50,6 +54,12 @@ class Painter {
     }
     return wrapped;
   }
+
+  // Whether a text that starts at `column` ends within the terminal.
+  bool fits(std::string_view text, size_t column) const {
+    return column + columns_of(text) <= style_.columns;
+  }
+  bool is_narrow() const { return style_.columns < kFewestForTwo; }
 
  private:
   const TextStyle& style_;
@@ -95,19 +105,35 @@ void add_config(const Painter& painter, const std::vector<ConfigLine>& config, s
       const std::string_view how = !line.by_hand           ? ""
                                    : line.replaces.empty() ? " (by hand)"
                                                            : " (by hand, in place of its line)";
-      add_labelled(painter, "keep", fmt::format("in {}{}", line.file, how), out);
+      add_labelled(painter, "keep",
+                   painter.wrap(fmt::format("in {}{}", line.file, how), kIndent + kLabelWidth),
+                   out);
     }
     file = line.file;
     add_labelled(painter, "", printable(line.line), out);
   }
 }
 
+// Adds a text that stays whole: two blanks after `column` where the line has room for it, on a line
+// of its own otherwise. Returns the column it ends at.
+size_t add_whole(const Painter& painter, std::string_view text, std::string_view painted,
+                 size_t column, std::string& out) {
+  const bool fits = painter.fits(text, column + 2);
+  out += fits ? "  " : "\n" + std::string(kIndent, ' ');
+  out += painted;
+  return (fits ? column + 2 : kIndent) + columns_of(text);
+}
+
 void add_finding(const Painter& painter, const Finding& finding, std::string& out) {
   const std::string label = fmt::format("{:<5}", severity_label(finding.severity));
   out += painter.paint(severity_colour(finding.severity), label) + "  ";
   out += painter.paint(kBold, finding.title);
-  if (!finding.subject.empty()) out += "  " + printable(finding.subject);
-  out += "  " + painter.paint(kDim, "[" + finding.id + "]") + "\n";
+  size_t column = kIndent + columns_of(finding.title);
+  const std::string subject = printable(finding.subject);
+  if (!subject.empty()) column = add_whole(painter, subject, subject, column, out);
+  const std::string id = "[" + finding.id + "]";
+  add_whole(painter, id, painter.paint(kDim, id), column, out);
+  out += "\n";
   out += std::string(kIndent, ' ') + painter.wrap(printable(finding.observed), kIndent) + "\n";
   const size_t body = kIndent + kLabelWidth;
   if (!finding.why.empty()) add_labelled(painter, "why", painter.wrap(finding.why, body), out);
@@ -119,24 +145,39 @@ void add_finding(const Painter& painter, const Finding& finding, std::string& ou
   out += "\n";
 }
 
+// What a finding is about, in columns, as add_brief writes it on one line.
+size_t name_columns(const Finding& finding) {
+  const size_t subject = columns_of(printable(finding.subject));
+  return columns_of(finding.title) + (subject == 0 ? 0 : subject + 2);
+}
+
+void add_brief_line(const Painter& painter, const Finding& finding, size_t width,
+                    std::string& out) {
+  out += std::string(kIndent, ' ') + finding.title;
+  const std::string subject = printable(finding.subject);
+  if (!subject.empty())
+    add_whole(painter, subject, subject, kIndent + columns_of(finding.title), out);
+  const std::string observed = printable(finding.observed);
+  const size_t name = name_columns(finding);
+  if (painter.is_narrow() || name > width) {
+    out += "\n" + std::string(kIndent + 2, ' ') + painter.wrap(observed, kIndent + 2) + "\n";
+  } else {
+    out += std::string(width + 2 - name, ' ') + painter.wrap(observed, kIndent + width + 2) + "\n";
+  }
+}
+
 // The many that need no attention, a line each.
 void add_brief(const Painter& painter, const Report& report, Severity severity,
                std::string_view heading, std::string& out) {
   if (report.count(severity) == 0) return;
-  std::vector<std::pair<std::string, std::string>> rows;
   size_t width = 0;
   for (const Finding& finding : report.findings) {
-    if (finding.severity != severity) continue;
-    std::string name = finding.title;
-    if (!finding.subject.empty()) name += "  " + printable(finding.subject);
-    width = std::max(width, std::min<size_t>(columns_of(name), 36));
-    rows.emplace_back(std::move(name), printable(finding.observed));
+    if (finding.severity == severity)
+      width = std::max(width, std::min<size_t>(name_columns(finding), 36));
   }
   out += painter.paint(severity_colour(severity), heading) + "\n";
-  for (const auto& [name, observed] : rows) {
-    const size_t gap = width + 2 - std::min(columns_of(name), width);
-    out += std::string(kIndent, ' ') + name + std::string(gap, ' ') +
-           painter.wrap(observed, kIndent + width + 2) + "\n";
+  for (const Finding& finding : report.findings) {
+    if (finding.severity == severity) add_brief_line(painter, finding, width, out);
   }
   out += "\n";
 }
@@ -163,8 +204,11 @@ std::string machine_text(const MachineSummary& machine) {
 
 std::string path_text(const PathSummary& path) {
   std::vector<std::string> parts;
-  parts.push_back(fmt::format("{} from {}", path.type, path.source));
-  if (path.mount_point != path.path) parts.push_back("mounted at " + path.mount_point);
+  const bool is_device = path.type == kBlockDeviceType;
+  parts.push_back(is_device ? "a block device, not a file system"
+                            : fmt::format("{} from {}", path.type, path.source));
+  if (!is_device && path.mount_point != path.path)
+    parts.push_back("mounted at " + path.mount_point);
   if (!path.raid_level.empty()) parts.push_back(fmt::format("{} {}", path.device, path.raid_level));
   for (size_t i = 0; i < path.disks.size(); ++i) {
     if ("/dev/" + path.disks[i] == path.source && path.models[i].empty()) continue;
@@ -197,6 +241,13 @@ bool has_fixes(const Report& report) {
 
 }  // namespace
 
+size_t default_columns() {
+  const char* text = std::getenv("COLUMNS");
+  const auto columns = parse_u64(text == nullptr ? "" : text);
+  if (!columns || *columns == 0) return kUsualColumns;
+  return std::clamp<uint64_t>(*columns, kFewestColumns, kUsualColumns);
+}
+
 std::string render_text(const Report& report, const TextStyle& style) {
   const Painter painter(style);
   std::string out = painter.paint(kBold, "machine") + "\n  " +
@@ -211,10 +262,12 @@ std::string render_text(const Report& report, const TextStyle& style) {
   }
   add_brief(painter, report, Severity::kUnknown, "not seen", out);
   add_brief(painter, report, Severity::kOk, "fine", out);
-  out += painter.paint(severity_colour(report.worst()), summary_text(report)) + "\n";
+  out +=
+      painter.paint(severity_colour(report.worst()), painter.wrap(summary_text(report), 0)) + "\n";
   if (has_fixes(report))
-    out += "Nothing was changed. The fixes as a script, to read and then run as root:\n  " +
-           style.script_command + "\n";
+    out += painter.wrap("Nothing was changed. The fixes as a script, to read and then run as root:",
+                        0) +
+           "\n  " + style.script_command + "\n";
   return out;
 }
 

@@ -16,6 +16,25 @@ constexpr std::string_view kLimits = "/etc/security/limits.d/60-penstock.conf";
 
 std::vector<Rule> mount_rules() {
   return {
+      {.id = "shut-down",
+       .title = "File system stopped by the kernel",
+       .why = "After an error the kernel stopped this file system to save what is on the drive: "
+              "writes fail, and what was not on the drive yet is lost.",
+       .advice = "Stop what uses it and look why in the kernel's log: a drive that fails does it "
+                 "again. Then unmount, repair and mount again.",
+       .look = {"dmesg | grep -iE 'ext4|xfs|btrfs|f2fs|I/O error'", "fuser -vm {mount}"}},
+      {.id = "read-only",
+       .title = "Read-only mount",
+       .why = "Nothing can be written here: reading data is fine, saving a checkpoint fails.",
+       .advice = "Write elsewhere, or mount it writable. In a container: a volume without :ro "
+                 "(readOnly of the pod). If nobody asked for it, look in the kernel's log first.",
+       .commands = {"mount -o remount,rw {mount}"},
+       .look = {"dmesg | grep -i 'read-only'"}},
+      {.id = "block-device",
+       .title = "A device, not a file system",
+       .why = "The path names a drive itself: the drive was looked at, and nothing that depends "
+              "on a file system, such as mount options and free space.",
+       .advice = "Give the directory where it is mounted to have its file system looked at too."},
       {.id = "atime",
        .title = "Access times",
        .why = "Without noatime or relatime every read also writes the time of the read, so a data "

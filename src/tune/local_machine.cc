@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,9 @@ constexpr auto kProgramTimeout = std::chrono::seconds(5);
 constexpr size_t kProgramOutputLimit = 64 * kKiB;
 
 Result<io::SpaceInfo> local_space(const std::string& path) {
+  // XFS that the kernel has shut down still tells its space, and refuses to be looked at.
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 && errno == EIO) return errno_error(EIO, "stat " + path);
   struct statvfs numbers {};
   if (::statvfs(path.c_str(), &numbers) != 0) return errno_error(errno, "statvfs " + path);
   io::SpaceInfo info;
@@ -125,9 +129,11 @@ Result<NvmeHealth> local_nvme_health(const std::string& controller) {
   return *health;
 }
 
+// A ring as large as the engine's: its requests and one entry to wake it. A smaller one may fit
+// under a limit that the engine's does not.
 int probe_io_uring() {
   io_uring ring{};
-  const int failed = io_uring_queue_init(2, &ring, 0);
+  const int failed = io_uring_queue_init(io::LocalOptions{}.queue_depth + 1, &ring, 0);
   if (failed == 0) io_uring_queue_exit(&ring);
   return -failed;
 }

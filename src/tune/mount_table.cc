@@ -19,7 +19,7 @@ std::string_view option_group(std::string_view option) {
     std::string_view key;
     std::string_view group;
   };
-  constexpr std::array<Member, 13> kMembers = {{
+  constexpr std::array<Member, 15> kMembers = {{
       {"noatime", "atime"},
       {"relatime", "atime"},
       {"strictatime", "atime"},
@@ -33,6 +33,8 @@ std::string_view option_group(std::string_view option) {
       {"acdirmin", "actimeo"},
       {"inode32", "inode size"},
       {"inode64", "inode size"},
+      {"ro", "access"},
+      {"rw", "access"},
   }};
   const std::string_view key = option_key(option);
   for (const Member& member : kMembers) {
@@ -58,6 +60,11 @@ void add_options(std::string_view list, std::vector<std::string>& options) {
   }
 }
 
+bool lists(std::string_view list, std::string_view wanted) {
+  const std::vector<std::string_view> options = split(list, ',');
+  return std::find(options.begin(), options.end(), wanted) != options.end();
+}
+
 // "36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue"
 std::optional<Mount> parse_mountinfo_line(std::string_view line) {
   const std::vector<std::string_view> words = split_words(line);
@@ -71,7 +78,11 @@ std::optional<Mount> parse_mountinfo_line(std::string_view line) {
   mount.type = octal_unescape(dash[1]);
   mount.source = octal_unescape(dash[2]);
   add_options(words[5], mount.options);
-  if (words.end() - dash > 3) add_options(dash[3], mount.options);
+  mount.mounted_read_only = lists(words[5], "ro");
+  if (words.end() - dash > 3) {
+    add_options(dash[3], mount.options);
+    mount.file_system_read_only = lists(dash[3], "ro");
+  }
   if (mount.point.empty() || mount.point[0] != '/') return std::nullopt;
   return mount;
 }

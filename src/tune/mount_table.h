@@ -18,7 +18,10 @@ struct Mount {
   std::string source;  // "/dev/nvme0n1p2", "server:/export", "tank/data"
   // Of the mount and of its file system, as the kernel prints them ("noatime", "rsize=1048576").
   std::vector<std::string> options;
+  bool mounted_read_only = false;      // Asked for when it was mounted.
+  bool file_system_read_only = false;  // The file system's own state: the kernel may have set it.
 
+  bool read_only() const { return mounted_read_only || file_system_read_only; }
   bool has_option(std::string_view option) const;
   // What stands after "KEY="; nothing when there is no such option.
   std::optional<std::string_view> option_value(std::string_view key) const;

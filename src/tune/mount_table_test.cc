@@ -32,6 +32,18 @@ TEST(Mountinfo, ReadsMountsAndBothKindsOfOptions) {
   EXPECT_EQ(mounts[3].option_number("proto"), std::nullopt);
   EXPECT_EQ(mounts[3].option_value("rw"), std::nullopt);
   EXPECT_TRUE(mounts[1].has_option("relatime"));
+  EXPECT_FALSE(mounts[1].read_only());
+}
+
+TEST(Mountinfo, TellsAReadOnlyMountFromAReadOnlyFileSystem) {
+  const std::vector<Mount> mounts = parse_mountinfo(
+      "1 0 8:1 / /a ro,noatime - ext4 /dev/sda1 rw\n"
+      "2 0 8:1 / /b rw,noatime - ext4 /dev/sda1 ro,errors=remount-ro\n");
+  ASSERT_EQ(mounts.size(), 2u);
+  EXPECT_TRUE(mounts[0].mounted_read_only);
+  EXPECT_FALSE(mounts[0].file_system_read_only);
+  EXPECT_FALSE(mounts[1].mounted_read_only);
+  EXPECT_TRUE(mounts[1].file_system_read_only);
 }
 
 TEST(Mountinfo, FindsTheMountThatHoldsAPath) {
@@ -91,6 +103,7 @@ TEST(Options, AdditionsReplaceWhatContradictsThem) {
   EXPECT_EQ(merge_options("soft,rsize=4096,noac", {"hard", "rsize=1048576", "actimeo=60"}),
             "hard,rsize=1048576,actimeo=60");
   EXPECT_EQ(merge_options("rw", {"commit=60", "noatime", "commit=60"}), "rw,noatime,commit=60");
+  EXPECT_EQ(merge_options("ro,noatime", {"rw"}), "noatime,rw");
   EXPECT_EQ(merge_options("", {}), "defaults");
 }
 

@@ -94,6 +94,98 @@ TEST(Knowledge, EveryIdIsDocumented) {
     EXPECT_THAT(text.str(), HasSubstr("`" + std::string(row.id) + "`"));
 }
 
+TEST_F(Rule, ShutDown) {
+  local("ext4", "rw,noatime", "rw,errors=remount-ro");
+  tree.space("/data", kTiB, kTiB);
+  options.dataset_bytes = kGiB;
+  EXPECT_TRUE(silent(check_shut_down, "shut-down"));
+  const auto remount = [&](const std::string& type, const std::string& mount_options,
+                           const std::string& super_options) {
+    tree.mount("259:0", "/data", mount_options, type, "/dev/nvme0n1", super_options);
+  };
+  for (const char* state : {"rw,shutdown", "rw,emergency_ro", "ro,errors=remount-ro"}) {
+    remount("ext4", "rw,noatime", state);
+    const Finding finding = look(check_shut_down, "shut-down");
+    EXPECT_EQ(finding.severity, Severity::kError) << state;
+    EXPECT_THAT(finding.commands, ElementsAre("umount /data", HasSubstr("e2fsck -f /dev/nvme0n1"),
+                                              HasSubstr("mount -t ext4 -o noatime")))
+        << state;
+    EXPECT_THAT(finding.commands[2], HasSubstr("rw /dev/nvme0n1 /data")) << state;
+    EXPECT_THAT(finding.commands[2], Not(HasSubstr("shutdown"))) << state;
+    EXPECT_TRUE(silent(check_write_barrier, "write-barrier")) << state;
+    EXPECT_TRUE(silent(check_free_space, "free-space")) << state;
+    EXPECT_TRUE(silent(check_inodes, "inodes")) << state;
+    EXPECT_TRUE(silent(check_dataset_space, "dataset-space")) << state;
+    EXPECT_TRUE(silent(check_read_only, "read-only")) << state;
+  }
+  remount("ext4", "ro,noatime", "ro,errors=remount-ro");
+  EXPECT_TRUE(silent(check_shut_down, "shut-down")) << "mounted so";
+  tree.file("/sys/fs/ext4/nvme0n1/errors_count", "3\n");
+  EXPECT_THAT(look(check_shut_down, "shut-down").observed, HasSubstr("errors: 3"));
+  remount("squashfs", "rw", "ro");
+  EXPECT_TRUE(silent(check_shut_down, "shut-down")) << "an image is never writable";
+}
+
+TEST_F(Rule, ShutDownXfsRefusesEveryCall) {
+  tree.file("/etc/fstab", "UUID=ab /data xfs defaults 0 0\n");
+  local("xfs", "rw,noatime", "rw");
+  tree.facts().space = [](const std::string& path) -> Result<io::SpaceInfo> {
+    return errno_error(EIO, "stat " + path);
+  };
+  const Finding finding = look(check_shut_down, "shut-down");
+  EXPECT_EQ(finding.severity, Severity::kError);
+  EXPECT_THAT(finding.commands, ElementsAre("umount /data", "mount /data && umount /data",
+                                            "xfs_repair /dev/nvme0n1", "mount /data"));
+  EXPECT_TRUE(silent(check_free_space, "free-space"));
+}
+
+TEST_F(Rule, ShutDownRootIsRepairedFromOutside) {
+  tree.nvme(0);
+  tree.mount("259:0", "/", "rw", "ext4", "/dev/nvme0n1", "ro,errors=remount-ro");
+  const Finding finding = look(check_shut_down, "shut-down");
+  EXPECT_EQ(finding.severity, Severity::kError);
+  EXPECT_THAT(finding.commands, IsEmpty());
+  EXPECT_THAT(finding.advice, HasSubstr("e2fsck -f /dev/nvme0n1"));
+}
+
+TEST_F(Rule, ReadOnly) {
+  tree.file("/etc/fstab", "UUID=ab /data ext4 ro,noatime 0 2\n");
+  local("ext4", "rw,noatime");
+  EXPECT_TRUE(silent(check_read_only, "read-only"));
+  tree.mount("259:0", "/data", "ro,noatime", "ext4", "/dev/nvme0n1", "ro");
+  EXPECT_EQ(severity(check_read_only, "read-only"), Severity::kInfo);
+  options.workload = Workload::kCheckpoints;
+  const Finding finding = look(check_read_only, "read-only");
+  EXPECT_EQ(finding.severity, Severity::kError);
+  EXPECT_THAT(finding.commands, ElementsAre("mount -o remount,rw /data"));
+  ASSERT_EQ(finding.config.size(), 1u);
+  EXPECT_EQ(finding.config[0].line, "UUID=ab /data ext4 noatime,rw 0 2");
+  options.workload = Workload::kAny;
+  options.checkpoint_bytes = kGiB;
+  tree.mount("259:0", "/data", "ro", "ext4", "/dev/nvme0n1", "rw");
+  EXPECT_EQ(severity(check_read_only, "read-only"), Severity::kError) << "a read-only bind mount";
+  tree.mount("7:0", "/data", "ro", "squashfs", "/dev/loop0", "ro");
+  EXPECT_THAT(look(check_read_only, "read-only").commands, IsEmpty());
+}
+
+TEST_F(Rule, BlockDevice) {
+  tree.mount("0:5", "/dev", "rw", "devtmpfs", "udev");
+  tree.space("/dev", kGiB, 0);
+  local("ext4", "rw,noatime");
+  EXPECT_TRUE(silent(check_block_device, "block-device"));
+  options.paths = {"/dev/nvme0n1"};
+  const Finding finding = look(check_block_device, "block-device");
+  EXPECT_EQ(finding.severity, Severity::kInfo);
+  EXPECT_EQ(finding.observed, "mounted at /data");
+  EXPECT_EQ(look(check_read_ahead, "read-ahead").subject, "nvme0n1");
+  EXPECT_TRUE(silent(check_free_space, "free-space")) << "devtmpfs is not what was asked about";
+  options.paths = {"/dev/nvme0n1p1"};
+  EXPECT_EQ(look(check_block_device, "block-device").observed, "not mounted");
+  EXPECT_EQ(look(check_read_ahead, "read-ahead").subject, "nvme0n1");
+  options.paths = {"/dev/shm"};
+  EXPECT_TRUE(silent(check_block_device, "block-device"));
+}
+
 TEST_F(Rule, Atime) {
   tree.file("/etc/fstab", "UUID=ab /data ext4 defaults 0 2\n");
   local("ext4", "rw");
@@ -586,6 +678,11 @@ TEST_F(Rule, Memlock) {
   tree.facts().memlock_bytes = 8 * kMiB;
   tree.file("/proc/self/status", "Name: x\nCapEff:\t0000000000004000\n");
   EXPECT_EQ(severity(check_memlock, "memlock"), Severity::kOk) << "CAP_IPC_LOCK";
+  tree.file("/proc/self/uid_map", "         0          0 4294967295\n");
+  EXPECT_EQ(severity(check_memlock, "memlock"), Severity::kOk) << "in the first namespace";
+  tree.file("/proc/self/uid_map", "         0       1000          1\n");
+  EXPECT_EQ(severity(check_memlock, "memlock"), Severity::kWarn) << "root of another namespace";
+  tree.file("/proc/self/uid_map", "0 0 4294967295\n");
   tree.file("/proc/self/status", "CapEff:\t000001ffffffbfff\n");
   EXPECT_EQ(severity(check_memlock, "memlock"), Severity::kWarn) << "all but CAP_IPC_LOCK";
 }
@@ -609,6 +706,28 @@ TEST_F(Rule, IoUring) {
   tree.facts().io_uring_errno = ENOSYS;
   tree.file("/proc/sys/kernel/osrelease", "4.18.0-el8\n");
   EXPECT_THAT(look(check_io_uring, "io-uring").advice, HasSubstr("this is 4.18"));
+}
+
+TEST_F(Rule, IoUringSaysWhatTheErrorMeans) {
+  tree.facts().io_uring_errno = EACCES;
+  EXPECT_THAT(look(check_io_uring, "io-uring").observed, HasSubstr("seccomp"));
+  tree.facts().io_uring_errno = ENOSYS;
+  EXPECT_THAT(look(check_io_uring, "io-uring").advice, HasSubstr("CONFIG_IO_URING"));
+  tree.facts().io_uring_errno = EMFILE;
+  const Finding other = look(check_io_uring, "io-uring");
+  EXPECT_EQ(other.severity, Severity::kUnknown);
+  EXPECT_THAT(other.observed, HasSubstr("Too many open files"));
+  tree.facts().io_uring_errno = ENOMEM;
+  tree.facts().memlock_bytes = 64 * kKiB;
+  const Finding locked = look(check_io_uring, "io-uring");
+  EXPECT_EQ(locked.severity, Severity::kWarn);
+  EXPECT_THAT(locked.observed, HasSubstr("locked memory (ulimit -l is 64 KiB)"));
+  EXPECT_THAT(locked.advice, HasSubstr("LimitMEMLOCK=infinity"));
+  ASSERT_EQ(locked.config.size(), 1u);
+  EXPECT_EQ(locked.config[0].line, "* - memlock unlimited");
+  tree.facts().memlock_bytes = UINT64_MAX;
+  EXPECT_EQ(look(check_io_uring, "io-uring").observed, "no memory for a ring");
+  EXPECT_THAT(look(check_io_uring, "io-uring").config, IsEmpty());
 }
 
 TEST_F(Rule, Numa) {

@@ -1,8 +1,10 @@
 #include <fmt/core.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "tune/machine.h"
+#include "tune/text.h"
 
 namespace penstock::tune::doctor {
 
@@ -11,6 +13,64 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kUnknown = "not in the saved tree";
+
+constexpr uint64_t kLargestErrno = 4095;
+
+Error wrong_fact(const std::string& name, std::string_view wanted, const Json& value) {
+  constexpr size_t kShown = 40;
+  std::string shown = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (shown.size() > kShown) shown = shown.substr(0, kShown) + "...";
+  return make_error(ErrorCode::kInvalid,
+                    fmt::format("'{}' must be {}, not {}", printable(name), wanted, shown));
+}
+
+// What a fact is held against; `name` is its place in the file, for messages.
+using Expect = Result<void> (*)(const std::string& name, const Json& value);
+
+Result<void> expect_count(const std::string& name, const Json& value) {
+  if (!value.is_number_unsigned()) return wrong_fact(name, "a whole number from 0 on", value);
+  return {};
+}
+
+Result<void> expect_errno(const std::string& name, const Json& value) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kLargestErrno)
+    return wrong_fact(name, fmt::format("a whole number from 0 to {}", kLargestErrno), value);
+  return {};
+}
+
+Result<void> expect_text(const std::string& name, const Json& value) {
+  if (!value.is_string()) return wrong_fact(name, "a text", value);
+  return {};
+}
+
+// An object whose every member is as `Member` expects.
+template <Expect Member>
+Result<void> expect_all(const std::string& name, const Json& value) {
+  if (!value.is_object()) return wrong_fact(name, "an object", value);
+  for (const auto& [key, member] : value.items()) PENSTOCK_TRY(Member(name + "." + key, member));
+  return {};
+}
+
+// A field that is not known is left alone: a newer version may have written it.
+Result<void> check_facts(const Json& json) {
+  struct Field {
+    const char* name;
+    Expect expect;
+  };
+  constexpr std::array<Field, 6> kFields = {{
+      {"space", expect_all<expect_all<expect_count>>},
+      {"lustre_striping", expect_all<expect_text>},
+      {"zfs", expect_all<expect_all<expect_text>>},
+      {"nvme_health", expect_all<expect_all<expect_count>>},
+      {"memlock_bytes", expect_count},
+      {"io_uring_errno", expect_errno},
+  }};
+  for (const Field& field : kFields) {
+    const auto value = json.find(field.name);
+    if (value != json.end()) PENSTOCK_TRY(field.expect(field.name, *value));
+  }
+  return {};
+}
 
 uint64_t number_of(const Json& object, const char* name) {
   const auto value = object.find(name);
@@ -93,6 +153,8 @@ Result<Machine> saved_machine(const std::string& root) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object())
     return make_error(ErrorCode::kInvalid, root + "/penstock-facts.json is not a JSON object");
+  const Result<void> sound = check_facts(json);
+  if (!sound) return sound.error().with_context(root + "/penstock-facts.json");
   return Machine(root, facts_from(json));
 }
 
