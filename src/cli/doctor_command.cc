@@ -100,8 +100,10 @@ doctor::TextStyle terminal_style() {
   style.colour = terminal && (no_colour == nullptr || *no_colour == '\0') &&
                  (term == nullptr || std::string_view(term) != "dumb");
   winsize size{};
-  if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    style.columns = std::clamp<size_t>(size.ws_col, 50, 100);
+  const bool said = std::getenv("COLUMNS") != nullptr;  // TextStyle begins with that.
+  if (terminal && !said && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    style.columns = std::clamp<size_t>(size.ws_col, 40, 100);
+  }
   return style;
 }
 
