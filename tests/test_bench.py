@@ -123,7 +123,7 @@ def test_html_is_one_well_formed_page(tmp_path):
 def test_html_path_is_checked_before_measuring(tmp_path):
     begin = time.monotonic()
     done = bench(tmp_path, "--html", tmp_path / "no" / "such" / "x.html", check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "no/such" in done.stderr
     assert time.monotonic() - begin < 5
 
@@ -255,7 +255,7 @@ def test_bad_arguments_are_refused_with_the_reason(tmp_path, arguments, expected
 
 def test_missing_and_odd_targets(tmp_path):
     missing = bench(tmp_path / "nowhere", check=False)
-    assert missing.returncode == 1
+    assert missing.returncode == 2
     assert "nowhere" in missing.stderr
     empty = tmp_path / "empty"
     empty.touch()
@@ -309,5 +309,5 @@ def test_s3_interrupt_removes_the_objects(bucket, sign):
 def test_s3_errors_are_clear(bucket):
     address, _ = bucket
     missing = bench(address.replace("bench-test", "no-such-bucket"), check=False)
-    assert missing.returncode == 1
+    assert missing.returncode == 2
     assert "no-such-bucket" in missing.stderr

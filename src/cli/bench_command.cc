@@ -168,6 +168,10 @@ Result<void> bench_path(const BenchArguments& arguments, const BenchOptions& opt
       tell("penstock bench: removed {}, left by a run that was killed\n",
            doctor::printable(leftover));
     }
+    for (const std::string& other : PENSTOCK_TRY(find_foreign_scratch(*probe, path.real_path))) {
+      tell("penstock bench: {} is of a run on another host; remove it if that run is gone\n",
+           doctor::printable(other));
+    }
     // What was removed is room again.
     if (!removed.empty())
       path = PENSTOCK_TRY(inspect_bench_path(*probe, arguments.target, report.facts));
@@ -254,7 +258,7 @@ int run_bench(BenchArguments arguments) {
     report.error = ran.error().detail;
   }
   if (report.interrupted && report.results.empty()) return kExitInterrupted;
-  report.findings = find_findings(report.results);
+  report.findings = find_findings(report.results, report.facts);
   const int printed = print_report(arguments, report);
   if (report.interrupted) return kExitInterrupted;
   return ran.ok() ? printed : fail(ran.error());
