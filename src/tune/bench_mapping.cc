@@ -52,11 +52,21 @@ void release_bus_errors() {
   if (--handler_users == 0) ::sigaction(SIGBUS, &action_before, nullptr);
 }
 
+// A handler may run with its signal blocked whatever it asked for (ThreadSanitizer's does), and the
+// jump out of it leaves that so: the next fault would then end the process.
+void unblock_bus_errors() {
+  sigset_t bus;
+  sigemptyset(&bus);
+  sigaddset(&bus, SIGBUS);
+  ::pthread_sigmask(SIG_UNBLOCK, &bus, nullptr);
+}
+
 // Nothing with a destructor lives here: the jump would skip it.
 bool copy_or_escape(std::byte* into, const std::byte* from, size_t length) {
   sigjmp_buf here;
   if (sigsetjmp(here, 0) != 0) {
     escape = nullptr;
+    unblock_bus_errors();
     return false;
   }
   escape = &here;
