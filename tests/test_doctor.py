@@ -269,3 +269,13 @@ def test_a_full_standard_output_is_an_error():
         )
     assert result.returncode == 1
     assert b"No space left" in result.stderr
+
+
+def test_a_path_on_no_mount_is_said_and_the_rest_examined(tree):
+    """As in a chroot: the table has mounts, but not the one of the root."""
+    tree.mounts.clear()
+    tree.mount("/elsewhere", "rw,relatime")
+    result = tree.doctor("/data")
+    assert result.returncode in (0, 10, 20), result.stderr
+    assert b"cannot be seen" in result.stdout
+    assert b"Unwritten pages" in result.stdout or b"io_uring" in result.stdout

@@ -85,10 +85,14 @@ Result<PathSummary> summarise_path(const Machine& machine, const std::string& pa
     return summary;
   }
   const Mount* mount = find_mount(machine.mounts(), path);
-  if (mount == nullptr)
+  if (mount == nullptr && machine.mounts().empty())
     return make_error(
         ErrorCode::kNotFound,
         fmt::format("'{}' lies on no mount of /proc/self/mountinfo", printable(path)));
+  if (mount == nullptr) {  // In a chroot the file system of its root is not in the table.
+    summary.type = kUnseenType;
+    return summary;
+  }
   summary.mount_point = mount->point;
   summary.type = mount->type;
   summary.source = mount->source;

@@ -42,6 +42,8 @@ std::span<const Check> all_checks();
 
 // The type of a path that names a drive.
 inline constexpr std::string_view kBlockDeviceType = "block device";
+// The type of a path whose file system is in no mount table that this process sees.
+inline constexpr std::string_view kUnseenType = "unseen";
 
 // What stands behind a path, for the head of the report.
 struct PathSummary {

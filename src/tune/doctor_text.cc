@@ -204,6 +204,9 @@ std::string machine_text(const MachineSummary& machine) {
 
 std::string path_text(const PathSummary& path) {
   std::vector<std::string> parts;
+  if (path.type == kUnseenType) {
+    return "its file system cannot be seen: it is not in /proc/self/mountinfo (in a chroot?)";
+  }
   const bool is_device = path.type == kBlockDeviceType;
   parts.push_back(is_device ? "a block device, not a file system"
                             : fmt::format("{} from {}", path.type, path.source));
