@@ -315,11 +315,8 @@ Result<void> LocalFile::truncate(uint64_t size) {
 
 Result<void> LocalFile::advise(Advice advice, uint64_t offset, uint64_t length) {
   const Gate::Pass pass = PENSTOCK_TRY(enter("fadvise"));
-  constexpr int kAdvice[] = {POSIX_FADV_NORMAL, POSIX_FADV_SEQUENTIAL, POSIX_FADV_RANDOM,
-                             POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED};
-  const int result =
-      ::posix_fadvise(target_.fd, static_cast<off_t>(offset), static_cast<off_t>(length),
-                      kAdvice[static_cast<size_t>(advice)]);
+  const int result = ::posix_fadvise(target_.fd, static_cast<off_t>(offset),
+                                     static_cast<off_t>(length), posix_advice(advice));
   if (result != 0) return errno_error(result, fmt::format("fadvise {}", path_));
   return {};
 }
@@ -343,6 +340,12 @@ Result<void> LocalFile::close() {
   if (first < 0 && first_errno != EINTR)
     return errno_error(first_errno, fmt::format("close {}", path_));
   return {};
+}
+
+int posix_advice(Advice advice) {
+  constexpr int kAdvice[] = {POSIX_FADV_NORMAL, POSIX_FADV_SEQUENTIAL, POSIX_FADV_RANDOM,
+                             POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED};
+  return kAdvice[static_cast<size_t>(advice)];
 }
 
 Result<FileInfo> stat_path(int directory_fd, const char* path, int flags,

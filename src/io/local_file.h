@@ -70,6 +70,9 @@ class LocalFile final : public File {
   std::atomic<int> buffered_fd_{-1};
 };
 
+// The kernel's name for it.
+int posix_advice(Advice advice);
+
 // Turns an fstat/statx answer into ours.
 Result<FileInfo> stat_path(int directory_fd, const char* path, int flags, const std::string& shown);
 

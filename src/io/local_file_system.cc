@@ -110,10 +110,8 @@ bool uncached_works(int fd, Access access) {
 }
 
 Result<void> advise_at_open(int fd, Advice advice) {
-  constexpr int kAdvice[] = {POSIX_FADV_NORMAL, POSIX_FADV_SEQUENTIAL, POSIX_FADV_RANDOM,
-                             POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED};
   if (advice == Advice::kNormal) return {};
-  const int result = ::posix_fadvise(fd, 0, 0, kAdvice[static_cast<size_t>(advice)]);
+  const int result = ::posix_fadvise(fd, 0, 0, posix_advice(advice));
   if (result != 0 && result != ESPIPE) return errno_error(result, "fadvise");
   return {};
 }

@@ -14,9 +14,9 @@ LatencySummary summarize(const Histogram& latency) {
 void RateRecorder::note(double at_seconds, uint64_t bytes, uint64_t ops) {
   const double last =
       samples_.empty() ? 0 : samples_.back().begin_seconds + samples_.back().seconds;
-  // The end of a run leaves a stub too short to give a rate: it belongs to its neighbour.
-  const bool stub = !samples_.empty() && at_seconds - last < step_seconds_ / 2;
-  if (!stub) samples_.push_back({.begin_seconds = last});
+  // The end of a run leaves a piece too short to give a rate: it belongs to its neighbour.
+  const bool too_short = !samples_.empty() && at_seconds - last < step_seconds_ / 2;
+  if (!too_short) samples_.push_back({.begin_seconds = last});
   RateSample& sample = samples_.back();
   sample.seconds = at_seconds - sample.begin_seconds;
   sample.bytes += bytes - bytes_;
