@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -174,6 +175,9 @@ class File {
   virtual Result<void> allocate(uint64_t offset, uint64_t length) = 0;
   virtual Result<void> truncate(uint64_t size) = 0;
   virtual Result<void> advise(Advice advice, uint64_t offset, uint64_t length) = 0;
+  // Permission bits and time of change; what is not given stays.
+  virtual Result<void> set_attributes(std::optional<uint32_t> mode,
+                                      std::optional<int64_t> mtime_ns);
   virtual Result<FileInfo> stat() = 0;
 
   // The mode in effect, which differs from the one asked for only with require_mode = false.
@@ -218,6 +222,8 @@ class FileSystem {
   // Where a symbolic link leads, as it is written there. kInvalid when `path` is something else;
   // kUnsupported where the file system has no links.
   virtual Result<std::string> read_link(const std::string& path);
+  // A symbolic link at `path` that says `target`. kExists when something is there.
+  virtual Result<void> make_symlink(const std::string& target, const std::string& path);
   virtual Result<void> rename(const std::string& from, const std::string& to,
                               RenameMode mode = RenameMode::kReplace) = 0;
   virtual Result<void> remove(const std::string& path) = 0;  // A file or link.

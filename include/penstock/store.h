@@ -60,6 +60,9 @@ struct ObjectInfo {
   uint64_t size = 0;
   std::string etag;  // Opaque, without quotes. Empty where the store did not say (some listings).
   int64_t mtime_ns = 0;  // Since the epoch.
+  // What put() was told to keep; from head and get, and from listings of trees.
+  std::optional<int64_t> kept_mtime_ns;
+  std::optional<uint32_t> kept_mode;
 };
 
 // Common to all calls.
@@ -71,6 +74,8 @@ struct CallOptions {
 struct GetOptions : CallOptions {
   // An etag: kChanged when the object has another. Empty: any.
   std::string if_match;
+  // With if_match: the size of that version, where the caller knows it. Saves a cache from asking.
+  std::optional<uint64_t> size = {};
   // From the source, past every cache on the way: for a reader that found wrong bytes.
   bool bypass_cache = false;
 };
@@ -84,6 +89,11 @@ struct GetResult {
 struct PutOptions : CallOptions {
   // kExists when the key is there. kUnsupported where !capabilities().put_if_absent.
   bool if_absent = false;
+  // The time of change and the permission bits of what this is a copy of, kept with the object where
+  // the store can: a tree gives them to the file (so that mtime_ns is this one), S3 records them in
+  // its metadata ("mtime", "mode"). Others ignore them.
+  std::optional<int64_t> mtime_ns = {};
+  std::optional<uint32_t> mode = {};
 };
 
 struct ListOptions : CallOptions {
@@ -163,6 +173,10 @@ class ObjectStore {
   virtual Capabilities capabilities() const = 0;
   // For people and logs: "s3://bucket/prefix", "tree:/mnt/data". Without secrets.
   virtual std::string description() const = 0;
+  // Where the objects are, for telling apart what was cached: identity() + key is the same for two
+  // stores only when it is the same object, also on another day and in another process: "s3://HOST:PORT/bucket/prefix/",
+  // "tree:/mnt/data/". Stores that are gone with the process have one of their own each.
+  virtual std::string identity() const { return description() + "/"; }
 
   // The same, blocking. Not from inside a `done`.
   Result<GetResult> get(std::string key, uint64_t offset, std::span<std::byte> into,

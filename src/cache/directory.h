@@ -1,0 +1,61 @@
+// The files of one cache directory: names, publishing, dropping. Every call blocks.
+//
+//   DIR/penstock-cache        what this is: format version, feature bits (text, written durably)
+//   DIR/entries/XX/NAME       XX: the first byte of the id
+//   DIR/tmp/MEMBER-N          fills not yet published
+//   DIR/members/MEMBER.log    what each process that uses the directory did (see members.h)
+//   DIR/members/MEMBER.lock   locked while it lives
+//   DIR/evictor.lock          locked by the process that evicts
+//   DIR/state                 what the evictor tells the others
+//   DIR/index                 what the evictor has learnt, for the next one
+//
+// Threads: all calls from any thread. Nothing here is ever synced but the first: what a power cut
+// tears fails verification.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cache/entry.h"
+#include "penstock/io.h"
+#include "penstock/result.h"
+
+namespace penstock::cache {
+
+class CacheDirectory {
+ public:
+  // Makes it when missing or empty. kInvalid when it holds something else; kUnsupported when a
+  // newer version made it; what the file system says otherwise. `fs` outlives it.
+  // `must_exist`: for tools that only look: kNotFound instead of making it.
+  static Result<std::unique_ptr<CacheDirectory>> open(io::FileSystem& fs, std::string path,
+                                                      io::CacheMode mode, bool must_exist = false);
+  virtual ~CacheDirectory() = default;
+
+  virtual io::FileSystem& file_system() const = 0;
+  virtual const std::string& path() const = 0;    // Of the directory.
+  virtual const std::string& member() const = 0;  // This process and opening: unique, "PID-RANDOM".
+  virtual std::string path_of(const EntryName& name) const = 0;
+
+  // kNotFound when it is not there (any more).
+  virtual Result<std::unique_ptr<io::File>> open_entry(const EntryName& name) = 0;
+  // Writes `file` (sealed, of name.file_bytes()) under a temporary name and renames it. Replaces
+  // what is there. On failure nothing is left.
+  virtual Result<void> publish(const EntryName& name, io::MemorySlice file) = 0;
+  // Gives its space back at once, even where others have it open (they will read it short): cut to
+  // nothing, then removed. What is not a plain file of ours (a link, a file with two names) is only
+  // unlinked. Not there: fine.
+  virtual Result<void> drop(const EntryName& name) = 0;
+
+  // Every file under entries/ with a proper name, in no order, until `visit` returns false;
+  // `foreign`, when given, hears of the paths of others, which are never touched.
+  virtual Result<void> scan(const std::function<bool(const EntryName&)>& visit,
+                            const std::function<void(const std::string&)>& foreign = {}) = 0;
+  // Removes temporary files, logs and locks of members that are no more.
+  virtual Result<void> sweep() = 0;
+  // Writes, reads back and removes a small file: is the drive well?
+  virtual Result<void> probe() = 0;
+  virtual Result<io::SpaceInfo> space() = 0;
+};
+
+}  // namespace penstock::cache

@@ -1,0 +1,59 @@
+#include "cache/options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace penstock::cache {
+
+namespace {
+
+constexpr uint64_t kWindowBytesMin = 256 * kKiB;
+constexpr uint64_t kWindowBytesMax = 16 * kMiB;
+constexpr uint64_t kWindowsInMemoryMin = 16;
+
+Error refuse(std::string text) {
+  return make_error(ErrorCode::kInvalid, std::move(text));
+}
+
+Result<void> check_directories(std::vector<std::string> directories) {
+  if (directories.empty()) return refuse("a cache needs at least one directory");
+  for (std::string& directory : directories) {
+    if (directory.empty()) return refuse("the path of a cache directory is empty");
+    while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  }
+  std::sort(directories.begin(), directories.end());
+  const auto twice = std::adjacent_find(directories.begin(), directories.end());
+  if (twice != directories.end()) {
+    return refuse(fmt::format("the cache directory {} was given twice", *twice));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_options(const CacheOptions& options) {
+  PENSTOCK_TRY(check_directories(options.directories));
+  if (!std::has_single_bit(options.window_bytes) || options.window_bytes < kWindowBytesMin ||
+      options.window_bytes > kWindowBytesMax) {
+    return refuse(fmt::format("a cache's window must be a power of two from {} to {}, not {}",
+                              format_size(kWindowBytesMin), format_size(kWindowBytesMax),
+                              format_size(options.window_bytes)));
+  }
+  const uint64_t memory_min = kWindowsInMemoryMin * options.window_bytes;
+  if (options.memory_bytes < memory_min) {
+    return refuse(fmt::format("a cache with windows of {} needs at least {} of memory, not {}",
+                              format_size(options.window_bytes), format_size(memory_min),
+                              format_size(options.memory_bytes)));
+  }
+  if (!options.quota.is_percent() && options.quota.bytes == 0) {
+    return refuse("a cache with a quota of 0 can hold nothing");
+  }
+  if (options.slow_after <= Nanoseconds(0)) {
+    return refuse("slow_after must be above 0: a drive needs some time to answer");
+  }
+  return {};
+}
+
+}  // namespace penstock::cache

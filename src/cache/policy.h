@@ -1,0 +1,75 @@
+// Which entries of a cache to keep. Training reads its data in a loop: in file order, or shuffled
+// anew each epoch. Where the data is larger than the cache, the policies that guess from recency
+// throw out each entry just before it is needed again. This one keeps what it has until there is
+// evidence that it is no longer used.
+//
+// Time is measured in bytes read through the cache, so idle nights and clock jumps age nothing.
+// An entry is *overdue* when it was not used for half as long again as nearly all (99 %) uses come back,
+// or its own last uses did, whichever is longer. In a loop nothing is ever overdue, and what is
+// not kept is not admitted either: hits are cache/data, and no drive is worn by pointless fills. When
+// a job moves on to other data, what it left becomes overdue and makes room. What is missed again
+// and again at far shorter distance than something kept (a hot set beside a scan) is invited in its
+// place.
+//
+// Threads: one at a time. Memory: at most 64 bytes per entry and 8 MiB. Cost: constant per call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/entry.h"
+#include "penstock/result.h"
+
+namespace penstock::cache {
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  // The cache's capacity now: decides how long an entry that was used once is given.
+  virtual void set_capacity(uint64_t bytes) = 0;
+
+  // A file appeared (filled, or found by a scan). Known already: nothing.
+  virtual void added(const EntryName& name) = 0;
+  virtual void removed(const EntryId& id) = 0;
+  // `bytes` of the entry were read. Unknown entries are taken as missed().
+  virtual void used(const EntryId& id, uint64_t bytes) = 0;
+  // `bytes` of an entry that is not there were wanted.
+  virtual void missed(const EntryId& id, uint64_t bytes) = 0;
+  // A reader that knows its future will use it: not a victim before it was used.
+  virtual void expected(const EntryId& id) = 0;
+  // It will not: goes first. `again`: it will in some later epoch, so only when room is needed.
+  virtual void finished(const EntryId& id, bool again) = 0;
+
+  enum class Need {
+    kRoomForOthers,   // Only what is finished or overdue.
+    kRoomForInvited,  // Also what is much less used than those invited.
+    kSpace,  // The drive is too full: the least useful, whatever it is (expected ones last).
+  };
+  // The next to go, still counted until removed(); nothing when `need` does not justify any.
+  virtual std::optional<EntryName> victim(Need need) = 0;
+  // Entries missed lately that deserve the place of one that is kept; at most 256. Cleared by
+  // added(), and by time.
+  virtual std::vector<EntryId> invited() const = 0;
+
+  virtual uint64_t used_bytes() const = 0;  // Sum of the files.
+  virtual uint64_t entries() const = 0;
+  virtual uint64_t clock_bytes() const = 0;  // Bytes read through the cache so far.
+  virtual bool contains(const EntryId& id) const = 0;
+
+  // What it has learnt, for the next process. restore() takes it with entries that may be gone
+  // since (a scan tells); kCorrupt or kUnsupported, and unchanged, when it is not one.
+  virtual std::string snapshot() const = 0;
+  virtual Result<void> restore(const std::string& snapshot) = 0;
+  // Forgets entries that neither added() nor restore()+seen() confirmed since begin_scan().
+  virtual void begin_scan() = 0;
+  virtual void seen(const EntryName& name) = 0;  // As added(), and confirms.
+  virtual void end_scan() = 0;
+};
+
+std::unique_ptr<Policy> make_policy();
+
+}  // namespace penstock::cache
