@@ -284,6 +284,9 @@ class LocalFileSystem : public FileSystem {
 };
 
 Result<std::unique_ptr<LocalFileSystem>> open_local_file_system(const LocalOptions& options);
+// The one with default options that everything in this process shares. Made when first asked for
+// and never destroyed: its users may live until the process ends.
+Result<LocalFileSystem*> process_file_system();
 
 // Helpers over the interface.
 

@@ -61,8 +61,8 @@ struct ObjectInfo {
   std::string etag;  // Opaque, without quotes. Empty where the store did not say (some listings).
   int64_t mtime_ns = 0;  // Since the epoch.
   // What put() was told to keep; from head and get, and from listings of trees.
-  std::optional<int64_t> kept_mtime_ns;
-  std::optional<uint32_t> kept_mode;
+  std::optional<int64_t> kept_mtime_ns = {};
+  std::optional<uint32_t> kept_mode = {};
 };
 
 // Common to all calls.

@@ -397,4 +397,11 @@ Result<std::unique_ptr<LocalFileSystem>> open_local_file_system(const LocalOptio
   return std::unique_ptr<LocalFileSystem>(std::make_unique<LocalFileSystemImpl>(std::move(engine)));
 }
 
+Result<LocalFileSystem*> process_file_system() {
+  static const auto* const opened =
+      new Result<std::unique_ptr<LocalFileSystem>>(open_local_file_system({}));
+  if (!opened->ok()) return opened->error();
+  return opened->value().get();
+}
+
 }  // namespace penstock::io

@@ -8,15 +8,6 @@ namespace penstock::store {
 
 namespace {
 
-// The local file system that all stores of this process share. Made when first needed and never
-// destroyed: stores may live until the process ends.
-Result<io::FileSystem*> process_file_system() {
-  static const auto* const opened =
-      new Result<std::unique_ptr<io::LocalFileSystem>>(io::open_local_file_system({}));
-  if (!opened->ok()) return opened->error();
-  return static_cast<io::FileSystem*>(opened->value().get());
-}
-
 bool has_scheme(std::string_view address) {
   const size_t colon = address.find(':');
   return colon != std::string_view::npos && address.find_first_of("./") > colon;
@@ -34,7 +25,7 @@ std::string normal_path(std::string_view path, bool local) {
 Result<std::unique_ptr<ObjectStore>> open_directory(std::string_view path, bool tree,
                                                     const StoreOptions& options) {
   const bool local = options.file_system == nullptr;
-  io::FileSystem* const fs = local ? PENSTOCK_TRY(process_file_system()) : options.file_system;
+  io::FileSystem* const fs = local ? PENSTOCK_TRY(io::process_file_system()) : options.file_system;
   const std::string directory = normal_path(path, local);
   if (tree) return open_tree_store(*fs, directory, {.read_only = options.read_only});
   return open_file_store(*fs, directory, options.read_only);

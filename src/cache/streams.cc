@@ -1,0 +1,52 @@
+#include "cache/streams.h"
+
+#include <algorithm>
+
+#include "penstock/units.h"
+
+namespace penstock::cache {
+
+namespace {
+
+constexpr size_t kSlots = 1024;
+// Requests of one reader that are under way together arrive in any order.
+constexpr uint64_t kSlackBytes = 2 * kMiB;
+// For so many reads an object counts as cold after a miss.
+constexpr uint64_t kColdReads = 256;
+
+}  // namespace
+
+Streams::Streams() : slots_(kSlots) {}
+
+Streams::Pattern Streams::note(uint64_t object, uint64_t offset, uint64_t length) {
+  std::lock_guard lock(mutex_);
+  ++clock_;
+  Slot& slot = slots_[object % kSlots];
+  if (slot.object != object) slot = {.object = object, .last_missed = 0, .streams = {}};
+  const bool cold = slot.last_missed != 0 && clock_ - slot.last_missed < kColdReads;
+
+  Stream* oldest = &slot.streams[0];
+  for (Stream& stream : slot.streams) {
+    if (stream.last_used < oldest->last_used) oldest = &stream;
+    const bool goes_on = stream.last_used != 0 && offset + kSlackBytes >= stream.end &&
+                         offset <= stream.end + kSlackBytes;
+    if (!goes_on) continue;
+    // A reader that jumps about within the slack is not going anywhere.
+    const uint64_t end = offset + length;
+    if (end <= stream.end && stream.run < 2) continue;
+    stream.end = std::max(stream.end, end);
+    stream.last_used = clock_;
+    ++stream.run;
+    return {.sequential = true, .run = stream.run, .cold = cold};
+  }
+  *oldest = {.end = offset + length, .last_used = clock_, .run = offset == 0 ? 1U : 0U};
+  return {.sequential = offset == 0, .run = oldest->run, .cold = cold};
+}
+
+void Streams::missed(uint64_t object) {
+  std::lock_guard lock(mutex_);
+  Slot& slot = slots_[object % kSlots];
+  if (slot.object == object) slot.last_missed = clock_;
+}
+
+}  // namespace penstock::cache
