@@ -175,9 +175,10 @@ class File {
   virtual Result<void> allocate(uint64_t offset, uint64_t length) = 0;
   virtual Result<void> truncate(uint64_t size) = 0;
   virtual Result<void> advise(Advice advice, uint64_t offset, uint64_t length) = 0;
-  // Permission bits and time of change; what is not given stays.
+  // Permission bits and time of change, whatever the file was opened for; what is not given stays.
+  // The time is kept as exactly as the file system does. A later write sets it anew.
   virtual Result<void> set_attributes(std::optional<uint32_t> mode,
-                                      std::optional<int64_t> mtime_ns);
+                                      std::optional<int64_t> mtime_ns) = 0;
   virtual Result<FileInfo> stat() = 0;
 
   // The mode in effect, which differs from the one asked for only with require_mode = false.
@@ -222,8 +223,9 @@ class FileSystem {
   // Where a symbolic link leads, as it is written there. kInvalid when `path` is something else;
   // kUnsupported where the file system has no links.
   virtual Result<std::string> read_link(const std::string& path);
-  // A symbolic link at `path` that says `target`. kExists when something is there.
-  virtual Result<void> make_symlink(const std::string& target, const std::string& path);
+  // A symbolic link at `path` that says `target`, which need not be there. kExists when something is
+  // at `path`.
+  virtual Result<void> make_symlink(const std::string& target, const std::string& path) = 0;
   virtual Result<void> rename(const std::string& from, const std::string& to,
                               RenameMode mode = RenameMode::kReplace) = 0;
   virtual Result<void> remove(const std::string& path) = 0;  // A file or link.

@@ -22,10 +22,12 @@ bool changes_something(CallKind kind) {
     case CallKind::kRemove:
     case CallKind::kRemoveDirectory:
     case CallKind::kMakeDirectory:
+    case CallKind::kMakeSymlink:
     case CallKind::kLock:
     case CallKind::kWrite:
     case CallKind::kAllocate:
     case CallKind::kTruncate:
+    case CallKind::kSetAttributes:
       return true;
     default:
       return false;
@@ -53,6 +55,8 @@ std::string_view call_kind_name(CallKind kind) {
       return "remove_directory";
     case CallKind::kMakeDirectory:
       return "make_directory";
+    case CallKind::kMakeSymlink:
+      return "make_symlink";
     case CallKind::kList:
       return "list";
     case CallKind::kSyncDirectory:
@@ -75,6 +79,8 @@ std::string_view call_kind_name(CallKind kind) {
       return "truncate";
     case CallKind::kAdvise:
       return "advise";
+    case CallKind::kSetAttributes:
+      return "set_attributes";
     case CallKind::kClose:
       return "close";
   }
@@ -190,6 +196,11 @@ class FaultyFileSystem::FaultyFile : public File {
     return call(CallKind::kAdvise, [&] { return inner_->advise(advice, offset, length); });
   }
 
+  Result<void> set_attributes(std::optional<uint32_t> mode,
+                              std::optional<int64_t> mtime_ns) override {
+    return call(CallKind::kSetAttributes, [&] { return inner_->set_attributes(mode, mtime_ns); });
+  }
+
   Result<FileInfo> stat() override {
     return call(CallKind::kStat, [&] { return inner_->stat(); });
   }
@@ -301,6 +312,11 @@ Result<FileInfo> FaultyFileSystem::stat_link(const std::string& path) {
 
 Result<std::string> FaultyFileSystem::read_link(const std::string& path) {
   return state_->call(CallKind::kStat, path, [&] { return wrapped_.read_link(path); });
+}
+
+Result<void> FaultyFileSystem::make_symlink(const std::string& target, const std::string& path) {
+  return state_->call(CallKind::kMakeSymlink, path,
+                      [&] { return wrapped_.make_symlink(target, path); });
 }
 
 Result<void> FaultyFileSystem::rename(const std::string& from, const std::string& to,

@@ -32,6 +32,7 @@ enum class CallKind : uint8_t {
   kRemove,
   kRemoveDirectory,
   kMakeDirectory,
+  kMakeSymlink,
   kList,
   kSyncDirectory,
   kSyncFileSystem,
@@ -43,6 +44,7 @@ enum class CallKind : uint8_t {
   kAllocate,
   kTruncate,
   kAdvise,
+  kSetAttributes,
   kClose,
 };
 std::string_view call_kind_name(CallKind kind);
@@ -77,6 +79,7 @@ class FaultyFileSystem : public FileSystem {
   Result<FileInfo> stat(const std::string& path) override;
   Result<FileInfo> stat_link(const std::string& path) override;
   Result<std::string> read_link(const std::string& path) override;
+  Result<void> make_symlink(const std::string& target, const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to,
                       RenameMode mode = RenameMode::kReplace) override;
   Result<void> remove(const std::string& path) override;

@@ -19,9 +19,6 @@ class FaultlessTarget : public ConformanceTarget {
   FaultlessTarget() : fs_({}, memory_) { PENSTOCK_EXPECT_OK(memory_.make_directory("/test")); }
   FileSystem& fs() override { return fs_; }
   std::string directory() const override { return "/test"; }
-  Result<void> make_symlink(const std::string& target, const std::string& path) override {
-    return memory_.make_symlink(target, path);
-  }
 
  private:
   MemoryFileSystem memory_;
@@ -55,14 +52,17 @@ TEST(FaultyFileSystem, CountsAndNamesEveryCall) {
   requests.push_back(IoRequest::data_sync(nullptr));
   PENSTOCK_EXPECT_OK(run_all(*file, requests));
   PENSTOCK_EXPECT_OK(file->truncate(0));
+  PENSTOCK_EXPECT_OK(file->set_attributes(0600, 1));
   PENSTOCK_EXPECT_OK(file->close());
   PENSTOCK_EXPECT_OK(file->close());
   PENSTOCK_EXPECT_ERROR(file->sync(), kClosed);
   PENSTOCK_EXPECT_OK(fs.rename("/d/f", "/g"));
+  PENSTOCK_EXPECT_OK(fs.make_symlink("g", "/link"));
   EXPECT_THAT(fs.trace(),
               ElementsAre("1 make_directory /d", "2 open /d/f", "3 write /d/f", "4 read /d/f",
-                          "5 sync /d/f", "6 truncate /d/f", "7 close /d/f", "8 rename /d/f to /g"));
-  EXPECT_EQ(fs.calls(), 8u);
+                          "5 sync /d/f", "6 truncate /d/f", "7 set_attributes /d/f", "8 close /d/f",
+                          "9 rename /d/f to /g", "10 make_symlink /link"));
+  EXPECT_EQ(fs.calls(), 10u);
   EXPECT_FALSE(fs.fault_hit());
 }
 
@@ -197,6 +197,32 @@ TEST(FaultyFileSystem, ACutChangeOfANameMayHaveHappened) {
   PENSTOCK_EXPECT_ERROR(fs.remove("/g"), kIo);
   EXPECT_EQ(see(*fs.power_cut(0), "/f"), "abc");
   EXPECT_EQ(see(*fs.power_cut(1), "/g"), "abc");
+}
+
+TEST(FaultyFileSystem, AFailedChangeOfAttributesOrALinkDoesNothing) {
+  FaultyFileSystem fs({.fail_at = 1, .only = CallKind::kSetAttributes});
+  const auto file = *create(fs, "/f");
+  const FileInfo before = *file->stat();
+  PENSTOCK_EXPECT_ERROR(file->set_attributes(0600, 1), kIo);
+  EXPECT_EQ(file->stat()->mode, before.mode);
+  EXPECT_EQ(file->stat()->mtime_ns, before.mtime_ns);
+  PENSTOCK_EXPECT_OK(file->set_attributes(0600, 1));
+  FaultyFileSystem links({.fail_at = 1, .only = CallKind::kMakeSymlink, .error = ENOSPC});
+  PENSTOCK_EXPECT_ERROR(links.make_symlink("x", "/link"), kNoSpace);
+  PENSTOCK_EXPECT_ERROR(links.disk().stat_link("/link"), kNotFound);
+  PENSTOCK_EXPECT_OK(links.make_symlink("x", "/link"));
+}
+
+TEST(FaultyFileSystem, ACutChangeOfAttributesOrALinkMayHaveHappened) {
+  FaultyFileSystem fs({.cut_at = 1, .only = CallKind::kSetAttributes});
+  PENSTOCK_EXPECT_OK(write_file_durably(fs.disk(), "/f", "abc"));
+  PENSTOCK_EXPECT_ERROR((*create(fs, "/f"))->set_attributes(0600, 1), kIo);
+  EXPECT_EQ(fs.power_cut(0)->stat("/f")->mode, 0644u);
+  EXPECT_EQ(fs.power_cut(1)->stat("/f")->mode, 0600u);
+  FaultyFileSystem links({.cut_at = 1, .only = CallKind::kMakeSymlink});
+  PENSTOCK_EXPECT_ERROR(links.make_symlink("x", "/link"), kIo);
+  PENSTOCK_EXPECT_ERROR(links.power_cut(0)->stat_link("/link"), kNotFound);
+  EXPECT_EQ(*links.power_cut(1)->read_link("/link"), "x");
 }
 
 TEST(FaultyFileSystem, ACutSyncHasSyncedNothingForSure) {

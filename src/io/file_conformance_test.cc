@@ -152,6 +152,54 @@ TEST_P(FileSystemConformance, TimesAdvanceWithChanges) {
   EXPECT_GT(after.ctime_ns, before.ctime_ns);
 }
 
+TEST_P(FileSystemConformance, AttributesAreThoseThatWereSet) {
+  const auto file = make("f", "abc");
+  const FileInfo before = *file->stat();
+  constexpr int64_t kTime = 1'600'000'000'123'456'789;
+  PENSTOCK_EXPECT_OK(file->set_attributes(0640, std::nullopt));
+  EXPECT_EQ(file->stat()->mode, 0640u);
+  EXPECT_EQ(file->stat()->mtime_ns, before.mtime_ns);
+  PENSTOCK_EXPECT_OK(file->set_attributes(std::nullopt, kTime));
+  EXPECT_EQ(file->stat()->mode, 0640u);
+  EXPECT_EQ(file->stat()->mtime_ns, kTime);
+  PENSTOCK_EXPECT_OK(file->set_attributes(0444, kTime + 1));
+  PENSTOCK_EXPECT_OK(file->set_attributes(std::nullopt, std::nullopt));
+  const FileInfo by_path = *fs().stat(path("f"));
+  EXPECT_EQ(by_path.mode, 0444u);
+  EXPECT_EQ(by_path.mtime_ns, kTime + 1);
+  EXPECT_EQ(by_path.size, 3u);
+  EXPECT_GE(by_path.ctime_ns, before.ctime_ns);
+  EXPECT_EQ(contents("f"), "abc");
+}
+
+TEST_P(FileSystemConformance, AttributesMayBeSetByReadersAndNeedNoUmask) {
+  make("f", "abc");
+  const auto reader = *try_open("f", Create::kNever, Access::kRead);
+  PENSTOCK_EXPECT_OK(reader->set_attributes(0777, 1'000'000'000));
+  EXPECT_EQ(reader->stat()->mode, 0777u);
+  EXPECT_EQ(reader->stat()->mtime_ns, 1'000'000'000);
+  // What says which kind of file it is, as in st_mode, does not count.
+  PENSTOCK_EXPECT_OK(reader->set_attributes(0100600, std::nullopt));
+  EXPECT_EQ(fs().stat(path("f"))->mode, 0600u);
+  EXPECT_EQ(fs().stat(path("f"))->kind, FileKind::kFile);
+}
+
+TEST_P(FileSystemConformance, TimesBefore1970CanBeSet) {
+  const auto file = make("f");
+  for (const int64_t time : {int64_t{0}, int64_t{-1}, int64_t{-1'500'000'000}}) {
+    PENSTOCK_EXPECT_OK(file->set_attributes(std::nullopt, time));
+    EXPECT_EQ(file->stat()->mtime_ns, time);
+  }
+}
+
+TEST_P(FileSystemConformance, AWriteSetsTheTimeAnew) {
+  const auto file = make("f", "abc");
+  PENSTOCK_EXPECT_OK(file->set_attributes(0600, 1'000'000'000));
+  PENSTOCK_EXPECT_OK(write_string(*file, 0, "x"));
+  EXPECT_GT(file->stat()->mtime_ns, 1'000'000'000);
+  EXPECT_EQ(file->stat()->mode, 0600u);
+}
+
 TEST_P(FileSystemConformance, SparseFilesTakeLessThanTheirSize) {
   const auto file = make("f");
   PENSTOCK_EXPECT_OK(write_string(*file, 16 * kMiB, "x"));
@@ -170,6 +218,7 @@ TEST_P(FileSystemConformance, AfterCloseEveryCallAnswersClosed) {
   PENSTOCK_EXPECT_ERROR(file->allocate(0, 1), kClosed);
   PENSTOCK_EXPECT_ERROR(file->truncate(0), kClosed);
   PENSTOCK_EXPECT_ERROR(file->advise(Advice::kNormal, 0, 1), kClosed);
+  PENSTOCK_EXPECT_ERROR(file->set_attributes(0600, 1), kClosed);
   PENSTOCK_EXPECT_ERROR(file->stat(), kClosed);
   std::vector<IoRequest> requests;
   requests.push_back(IoRequest::read(0, bytes_of(text), nullptr));

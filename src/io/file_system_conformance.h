@@ -27,7 +27,6 @@ class ConformanceTarget {
   virtual ~ConformanceTarget() = default;
   virtual FileSystem& fs() = 0;
   virtual std::string directory() const = 0;
-  virtual Result<void> make_symlink(const std::string& target, const std::string& path) = 0;
 };
 
 struct ConformanceParam {
@@ -70,7 +69,6 @@ class FileSystemConformance : public testing::TestWithParam<ConformanceParam> {
   }
 
   FileSystem& fs() { return target_->fs(); }
-  ConformanceTarget& target() { return *target_; }
   std::string directory() const { return target_->directory(); }
   std::string path(std::string_view name) const { return directory() + "/" + std::string(name); }
 

@@ -49,7 +49,7 @@ TEST_P(FileSystemConformance, CreateIfMissingKeepsWhatIsThere) {
 TEST_P(FileSystemConformance, CreateMustNotExistRefusesWhatIsThere) {
   PENSTOCK_EXPECT_OK(try_open("f", Create::kMustNotExist));
   PENSTOCK_EXPECT_ERROR(try_open("f", Create::kMustNotExist), kExists);
-  PENSTOCK_EXPECT_OK(target().make_symlink("nowhere", path("link")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("nowhere", path("link")));
   PENSTOCK_EXPECT_ERROR(try_open("link", Create::kMustNotExist), kExists);
   PENSTOCK_EXPECT_ERROR(fs().stat(path("nowhere")), kNotFound);
 }
@@ -102,8 +102,8 @@ TEST_P(FileSystemConformance, NamesAreBytes) {
 
 TEST_P(FileSystemConformance, StatFollowsLinksAndStatLinkDoesNot) {
   make("f", "abc");
-  PENSTOCK_EXPECT_OK(target().make_symlink("f", path("link")));
-  PENSTOCK_EXPECT_OK(target().make_symlink("nowhere", path("dangling")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("f", path("link")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("nowhere", path("dangling")));
   EXPECT_EQ(fs().stat(path("link"))->inode, fs().stat(path("f"))->inode);
   EXPECT_EQ(fs().stat(path("link"))->kind, FileKind::kFile);
   EXPECT_EQ(fs().stat_link(path("link"))->kind, FileKind::kSymlink);
@@ -118,12 +118,42 @@ TEST_P(FileSystemConformance, StatFollowsLinksAndStatLinkDoesNot) {
 
 TEST_P(FileSystemConformance, LinksToDirectoriesLeadThrough) {
   PENSTOCK_EXPECT_OK(fs().make_directory(path("d")));
-  PENSTOCK_EXPECT_OK(target().make_symlink("d", path("link")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("d", path("link")));
   make("link/f", "abc");
   EXPECT_EQ(contents("d/f"), "abc");
   EXPECT_EQ(contents("d/../link/./f"), "abc");
-  PENSTOCK_EXPECT_OK(target().make_symlink("loop", path("loop")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("loop", path("loop")));
   PENSTOCK_EXPECT_ERROR(fs().stat(path("loop")), kInvalid);
+}
+
+TEST_P(FileSystemConformance, MakeSymlinkKeepsTheTargetAsItIsWritten) {
+  for (const std::string target : {"nowhere", "/abs//olute/", "..", "a/../\xff\n"}) {
+    PENSTOCK_EXPECT_OK(fs().make_symlink(target, path("link")));
+    EXPECT_EQ(*fs().read_link(path("link")), target);
+    EXPECT_EQ(fs().stat_link(path("link"))->kind, FileKind::kSymlink);
+    EXPECT_EQ(fs().stat_link(path("link"))->size, target.size());
+    PENSTOCK_EXPECT_OK(fs().remove(path("link")));
+  }
+  make("f");
+  PENSTOCK_EXPECT_ERROR(fs().read_link(path("f")), kInvalid);
+  PENSTOCK_EXPECT_ERROR(fs().read_link(path("no")), kNotFound);
+}
+
+TEST_P(FileSystemConformance, MakeSymlinkNeedsAFreeNameAParentAndATarget) {
+  make("f", "abc");
+  PENSTOCK_EXPECT_OK(fs().make_directory(path("d")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("nowhere", path("dangling")));
+  for (const char* name : {"f", "d", "d/", "dangling"}) {
+    PENSTOCK_EXPECT_ERROR(fs().make_symlink("x", path(name)), kExists);
+  }
+  EXPECT_EQ(contents("f"), "abc");
+  EXPECT_EQ(*fs().read_link(path("dangling")), "nowhere");
+  PENSTOCK_EXPECT_ERROR(fs().make_symlink("x", path("no/link")), kNotFound);
+  PENSTOCK_EXPECT_ERROR(fs().make_symlink("x", path("f/link")), kNotFound);
+  PENSTOCK_EXPECT_ERROR(fs().make_symlink("x", path("new/")), kNotFound);
+  PENSTOCK_EXPECT_ERROR(fs().make_symlink("", path("link")), kNotFound);
+  PENSTOCK_EXPECT_ERROR(fs().make_symlink(std::string(5000, 'x'), path("link")), kInvalid);
+  PENSTOCK_EXPECT_ERROR(fs().stat_link(path("link")), kNotFound);
 }
 
 TEST_P(FileSystemConformance, RenameMoves) {
@@ -173,7 +203,7 @@ TEST_P(FileSystemConformance, RenameKeepsFilesAndDirectoriesApart) {
 
 TEST_P(FileSystemConformance, RemoveTakesAFileOrALink) {
   make("f", "abc");
-  PENSTOCK_EXPECT_OK(target().make_symlink("f", path("link")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("f", path("link")));
   PENSTOCK_EXPECT_OK(fs().remove(path("link")));
   EXPECT_EQ(contents("f"), "abc");
   PENSTOCK_EXPECT_OK(fs().remove(path("f")));
@@ -218,7 +248,7 @@ TEST_P(FileSystemConformance, ListShowsEveryEntryOnce) {
   EXPECT_THAT(listing(fs(), directory()), IsEmpty());
   make("f");
   PENSTOCK_EXPECT_OK(fs().make_directory(path("d")));
-  PENSTOCK_EXPECT_OK(target().make_symlink("nowhere", path("link")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("nowhere", path("link")));
   EXPECT_THAT(listing(fs(), directory()),
               ElementsAre(Pair("d", FileKind::kDirectory), Pair("f", FileKind::kFile),
                           Pair("link", FileKind::kSymlink)));
@@ -306,7 +336,7 @@ TEST_P(FileSystemConformance, RemoveTreeTakesAllAndFollowsNoLink) {
   PENSTOCK_EXPECT_OK(fs().make_directory(path("kept")));
   make("kept/f", "abc");
   make("tree/sub/f");
-  PENSTOCK_EXPECT_OK(target().make_symlink("../kept", path("tree/link")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("../kept", path("tree/link")));
   PENSTOCK_EXPECT_OK(remove_tree(fs(), path("tree")));
   PENSTOCK_EXPECT_OK(remove_tree(fs(), path("tree")));
   EXPECT_THAT(listing(fs(), directory()), ElementsAre(Pair("kept", FileKind::kDirectory)));

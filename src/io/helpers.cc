@@ -73,14 +73,6 @@ Result<std::string> FileSystem::read_link(const std::string& path) {
   return make_error(ErrorCode::kUnsupported, fmt::format("{}: no links are known here", path));
 }
 
-Result<void> FileSystem::make_symlink(const std::string&, const std::string& path) {
-  return make_error(ErrorCode::kUnsupported, fmt::format("{}: no links can be made here", path));
-}
-
-Result<void> File::set_attributes(std::optional<uint32_t>, std::optional<int64_t>) {
-  return make_error(ErrorCode::kUnsupported, "modes and times cannot be set here");
-}
-
 Result<void> run_all(File& file, std::span<IoRequest> requests,
                      std::vector<Result<size_t>>* results) {
   if (results != nullptr) results->clear();

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <optional>
@@ -57,8 +58,21 @@ int retry_on_interrupt(Call call) {
   return result;
 }
 
+constexpr int64_t kSecond = 1'000'000'000;
+
+// A file may claim to be from the year 3000, of which there is no count of nanoseconds.
 int64_t nanoseconds(const statx_timestamp& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+  constexpr int64_t kSecondsMax = std::numeric_limits<int64_t>::max() / kSecond - 1;
+  return std::clamp<int64_t>(time.tv_sec, -kSecondsMax, kSecondsMax) * kSecond + time.tv_nsec;
+}
+
+timespec time_of(int64_t ns) {
+  timespec time{.tv_sec = ns / kSecond, .tv_nsec = ns % kSecond};
+  if (time.tv_nsec < 0) {  // Before 1970: the seconds are negative, the nanoseconds never are.
+    time.tv_sec -= 1;
+    time.tv_nsec += kSecond;
+  }
+  return time;
 }
 
 FileKind file_kind(uint32_t mode) {
@@ -319,6 +333,15 @@ Result<void> LocalFile::advise(Advice advice, uint64_t offset, uint64_t length) 
                                      static_cast<off_t>(length), posix_advice(advice));
   if (result != 0) return errno_error(result, fmt::format("fadvise {}", path_));
   return {};
+}
+
+Result<void> LocalFile::set_attributes(std::optional<uint32_t> mode,
+                                       std::optional<int64_t> mtime_ns) {
+  const Gate::Pass pass = PENSTOCK_TRY(enter("set attributes of"));
+  if (mode) PENSTOCK_TRY(call("chmod", ::fchmod(target_.fd, *mode & 07777)));
+  if (!mtime_ns) return {};
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, time_of(*mtime_ns)};
+  return call("set the time of", ::futimens(target_.fd, times));
 }
 
 Result<FileInfo> LocalFile::stat() {

@@ -38,6 +38,8 @@ class LocalFile final : public File {
   Result<void> allocate(uint64_t offset, uint64_t length) override;
   Result<void> truncate(uint64_t size) override;
   Result<void> advise(Advice advice, uint64_t offset, uint64_t length) override;
+  Result<void> set_attributes(std::optional<uint32_t> mode,
+                              std::optional<int64_t> mtime_ns) override;
   Result<FileInfo> stat() override;
   CacheMode mode() const override { return mode_; }
   Alignment alignment() const override { return target_.alignment; }

@@ -172,6 +172,11 @@ class LocalFileSystemImpl final : public LocalFileSystem {
     if (length < 0) return errno_error(errno, fmt::format("readlink {}", path));
     return std::string(target.data(), static_cast<size_t>(length));
   }
+  Result<void> make_symlink(const std::string& target, const std::string& path) override {
+    PENSTOCK_TRY(check_path(target));
+    PENSTOCK_TRY(check_path(path));
+    return check(::symlink(target.c_str(), path.c_str()), "symlink", path);
+  }
 
   Result<void> rename(const std::string& from, const std::string& to, RenameMode mode) override;
 

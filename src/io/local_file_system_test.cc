@@ -53,10 +53,6 @@ class LocalTarget final : public ConformanceTarget {
   explicit LocalTarget(std::unique_ptr<LocalFileSystem> fs) : fs_(std::move(fs)) {}
   FileSystem& fs() override { return *fs_; }
   std::string directory() const override { return scratch_.path(); }
-  Result<void> make_symlink(const std::string& target, const std::string& path) override {
-    if (::symlink(target.c_str(), path.c_str()) != 0) return errno_error(errno, "symlink " + path);
-    return {};
-  }
 
  private:
   ScratchDirectory scratch_;

@@ -263,8 +263,10 @@ Result<void> MemoryDisk::make_directory(const std::string& path, mode_t permissi
 Result<void> MemoryDisk::make_symlink(const std::string& target, const std::string& path) {
   const MemoryCall call{"make link", path};
   const Place place = PENSTOCK_TRY(find(call, false));
-  if (target.empty() || place.wants_directory) return call.error(ENOENT);
+  if (target.empty()) return call.error(ENOENT);
+  if (target.size() >= PATH_MAX) return call.error(ENAMETOOLONG);
   if (place.inode != 0) return call.error(EEXIST);
+  if (place.wants_directory) return call.error(ENOENT);
   PENSTOCK_TRY(make_inode(call, place, FileKind::kSymlink, 0777, target));
   return {};
 }

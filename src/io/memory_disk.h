@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,6 +92,7 @@ class MemoryDisk {
   void complete(InodeId id, uint64_t ticket);
   Result<void> resize(const MemoryCall& call, InodeId id, uint64_t size);
   Result<void> allocate(const MemoryCall& call, InodeId id, uint64_t offset, uint64_t length);
+  void set_attributes(InodeId id, std::optional<uint32_t> mode, std::optional<int64_t> mtime_ns);
   void sync(InodeId id, bool with_attributes);
   void fail_sync(InodeId id);
   void fail_sync_everything();

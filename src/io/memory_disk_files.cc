@@ -87,6 +87,14 @@ Result<void> MemoryDisk::allocate(const MemoryCall& call, InodeId id, uint64_t o
   return {};
 }
 
+void MemoryDisk::set_attributes(InodeId id, std::optional<uint32_t> mode,
+                                std::optional<int64_t> mtime_ns) {
+  Attributes& attributes = at(id).attributes;
+  if (mode) attributes.mode = *mode & 07777;
+  if (mtime_ns) attributes.mtime_ns = *mtime_ns;
+  if (mode || mtime_ns) attributes.ctime_ns = tick();
+}
+
 void MemoryDisk::sync(InodeId id, bool with_attributes) {
   Inode& inode = at(id);
   inode.content.sync();

@@ -90,6 +90,13 @@ class MemoryFile : public File {
     return with_disk([](MemoryDisk&) { return Result<void>(); });
   }
 
+  Result<void> set_attributes(std::optional<uint32_t> mode,
+                              std::optional<int64_t> mtime_ns) override {
+    return with_disk([&](MemoryDisk& disk) {
+      return disk.set_attributes(inode_, mode, mtime_ns), Result<void>();
+    });
+  }
+
   Result<FileInfo> stat() override {
     return with_disk([&](MemoryDisk& disk) -> Result<FileInfo> { return disk.info(inode_); });
   }

@@ -36,6 +36,7 @@ class MemoryFileSystem : public FileSystem {
   Result<FileInfo> stat(const std::string& path) override;
   Result<FileInfo> stat_link(const std::string& path) override;
   Result<std::string> read_link(const std::string& path) override;
+  Result<void> make_symlink(const std::string& target, const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to,
                       RenameMode mode = RenameMode::kReplace) override;
   Result<void> remove(const std::string& path) override;
@@ -49,8 +50,6 @@ class MemoryFileSystem : public FileSystem {
   Result<std::unique_ptr<FileLock>> try_lock(const std::string& path) override;
   std::string boot_id() override;
   std::string description() const override;
-
-  Result<void> make_symlink(const std::string& target, const std::string& path);
 
   // A copy, with its own unsynced changes; nothing is open or locked in it.
   std::unique_ptr<MemoryFileSystem> clone() const;

@@ -16,9 +16,6 @@ class MemoryTarget : public ConformanceTarget {
   MemoryTarget() { PENSTOCK_EXPECT_OK(fs_.make_directory("/test")); }
   FileSystem& fs() override { return fs_; }
   std::string directory() const override { return "/test"; }
-  Result<void> make_symlink(const std::string& target, const std::string& path) override {
-    return fs_.make_symlink(target, path);
-  }
 
  private:
   MemoryFileSystem fs_;

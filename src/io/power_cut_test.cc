@@ -291,6 +291,36 @@ TEST(PowerCut, SyncFileSystemCoversAll) {
   for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_EQ(dump_of(*fs.power_cut(seed)), dump_of(fs));
 }
 
+TEST(PowerCut, AttributesLastOnceSynced) {
+  MemoryFileSystem fs;
+  const auto file = create(fs, "/f");
+  PENSTOCK_EXPECT_OK(file->sync());
+  PENSTOCK_EXPECT_OK(fs.sync_directory("/"));
+  const auto seen = [&fs] {
+    std::set<std::pair<uint32_t, bool>> all;  // The mode, and whether the time is the one set.
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+      const FileInfo info = *fs.power_cut(seed)->stat("/f");
+      all.emplace(info.mode, info.mtime_ns == 1000);
+    }
+    return all;
+  };
+  PENSTOCK_EXPECT_OK(file->set_attributes(0600, 1000));
+  PENSTOCK_EXPECT_OK(file->data_sync());
+  EXPECT_THAT(seen(), UnorderedElementsAre(std::pair(0644u, false), std::pair(0600u, true)));
+  PENSTOCK_EXPECT_OK(file->sync());
+  EXPECT_THAT(seen(), UnorderedElementsAre(std::pair(0600u, true)));
+}
+
+TEST(PowerCut, ALinkLastsOnceItsDirectoryIsSynced) {
+  MemoryFileSystem fs;
+  PENSTOCK_EXPECT_OK(fs.make_symlink("target", "/link"));
+  PENSTOCK_EXPECT_ERROR(fs.power_cut(0)->stat_link("/link"), kNotFound);
+  PENSTOCK_EXPECT_OK(fs.sync_directory("/"));
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    EXPECT_EQ(*fs.power_cut(seed)->read_link("/link"), "target");
+  }
+}
+
 TEST(PowerCut, AFailedSyncIsFinal) {
   MemoryFileSystem fs;
   put_and_sync(fs, "/f", "old");
