@@ -174,9 +174,11 @@ class ObjectStore {
   // For people and logs: "s3://bucket/prefix", "tree:/mnt/data". Without secrets.
   virtual std::string description() const = 0;
   // Where the objects are, for telling apart what was cached: identity() + key is the same for two
-  // stores only when it is the same object, also on another day and in another process: "s3://HOST:PORT/bucket/prefix/",
-  // "tree:/mnt/data/". Stores that are gone with the process have one of their own each.
-  virtual std::string identity() const { return description() + "/"; }
+  // stores of one machine only when it is the same object, also on another day and in another
+  // process. "s3://HOST[:PORT]/bucket/prefix/", whoever asks and in whatever style; "tree:/mnt/data/"
+  // and "file:/mnt/objects/" without links in them; "memory:RANDOM/", as for all that is gone with
+  // the process. Always the same for one store.
+  virtual std::string identity() const = 0;
 
   // The same, blocking. Not from inside a `done`.
   Result<GetResult> get(std::string key, uint64_t offset, std::span<std::byte> into,

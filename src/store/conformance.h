@@ -26,6 +26,8 @@ class StoreBed {
   virtual ~StoreBed() = default;
   // The store, empty the first time; then one more over the same data.
   virtual std::unique_ptr<ObjectStore> open() = 0;
+  // The same data from a folder on, in which there is something; null where stores have no such.
+  virtual std::unique_ptr<ObjectStore> open_folder(const std::string&) { return nullptr; }
 };
 
 // What is to be tested, and what it cannot do.

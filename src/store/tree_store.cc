@@ -8,6 +8,7 @@
 
 #include "store/blocking_store.h"
 #include "store/directory_sync.h"
+#include "store/identity.h"
 #include "store/temporary_file.h"
 #include "store/tree_files.h"
 
@@ -35,11 +36,13 @@ std::string_view folder_of(std::string_view key) {
 
 class TreeStore final : public BlockingStore {
  public:
-  TreeStore(io::FileSystem& fs, std::string root, std::string name, const TreeOptions& options);
+  TreeStore(io::FileSystem& fs, std::string root, std::string name, std::string identity,
+            const TreeOptions& options);
   ~TreeStore() override { finish_calls(); }
 
   Capabilities capabilities() const override { return {.writable = !options_.read_only}; }
   std::string description() const override { return "tree:" + name_; }
+  std::string identity() const override { return identity_; }
 
  protected:
   Result<GetResult> do_get(const std::string& key, uint64_t offset, std::span<std::byte> into,
@@ -85,6 +88,7 @@ class TreeStore final : public BlockingStore {
   io::FileSystem& fs_;
   const std::string root_;
   const std::string name_;  // As the caller wrote it.
+  const std::string identity_;
   const TreeOptions options_;
   const uint64_t session_;
   const TreeFiles files_;
@@ -104,12 +108,13 @@ uint64_t random_number() {
   return (uint64_t{device()} << 32) | device();
 }
 
-TreeStore::TreeStore(io::FileSystem& fs, std::string root, std::string name,
+TreeStore::TreeStore(io::FileSystem& fs, std::string root, std::string name, std::string identity,
                      const TreeOptions& options)
     : BlockingStore("store-tree", kThreads),
       fs_(fs),
       root_(std::move(root)),
       name_(std::move(name)),
+      identity_(std::move(identity)),
       options_(options),
       session_(random_number()),
       files_(fs, root_),
@@ -352,7 +357,9 @@ Result<std::unique_ptr<ObjectStore>> open_tree_store(io::FileSystem& fs,
   if (info.kind != io::FileKind::kDirectory) {
     return make_error(ErrorCode::kInvalid, fmt::format("{} is not a directory", name));
   }
-  return std::unique_ptr<ObjectStore>(std::make_unique<TreeStore>(fs, root, name, options));
+  const std::string identity = PENSTOCK_TRY(directory_identity(fs, "tree", root));
+  return std::unique_ptr<ObjectStore>(
+      std::make_unique<TreeStore>(fs, root, name, identity, options));
 }
 
 }  // namespace penstock::store

@@ -91,7 +91,17 @@ TEST_F(TreeStoreTest, TheRootItselfMayBeALink) {
   ASSERT_THAT(fs_.make_symlink("tree", "/alias"), IsOk());
   store_ = std::move(*open_tree_store(fs_, "/alias/"));
   EXPECT_EQ(store_->description(), "tree:/alias");
+  EXPECT_EQ(store_->identity(), "tree:/tree/");
   EXPECT_EQ(text_of("link"), "inside");
+}
+
+TEST_F(TreeStoreTest, IdentityOfTheRootDirectoryAndOfRelativePaths) {
+  EXPECT_EQ((*open_tree_store(fs_, "/"))->identity(), "tree:/");
+  EXPECT_EQ((*open_tree_store(fs_, "//tree/../tree//"))->identity(), "tree:/tree/");
+  // Relative to what? Nobody can say on another day.
+  const std::string relative = (*open_tree_store(fs_, "tree"))->identity();
+  EXPECT_TRUE(relative.starts_with("tree:") && relative.ends_with("/")) << relative;
+  EXPECT_NE((*open_tree_store(fs_, "tree"))->identity(), relative);
 }
 
 TEST_F(TreeStoreTest, TemporaryFilesAreNoObjects) {
