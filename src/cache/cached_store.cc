@@ -197,12 +197,15 @@ Result<std::unique_ptr<store::Upload>> CachedStoreImpl::start_upload(std::string
 Result<void> check_window(const Result<store::GetResult>& got, const Version& version,
                           size_t bytes) {
   if (!got.ok()) return got.error();
-  if (got->info.etag == version.info.etag && got->info.size == version.info.size &&
-      got->bytes == bytes) {
-    return {};
+  if (got->info.etag != version.info.etag || got->info.size != version.info.size) {
+    return make_error(ErrorCode::kChanged,
+                      fmt::format("'{}' changed while it was read", version.info.key));
   }
-  return make_error(ErrorCode::kChanged,
-                    fmt::format("'{}' changed while it was read", version.info.key));
+  if (got->bytes == bytes) return {};
+  return make_error(ErrorCode::kIo,
+                    fmt::format("'{}': the source gave {} bytes where it has {}", version.info.key,
+                                got->bytes, bytes),
+                    true);
 }
 
 }  // namespace penstock::cache
