@@ -17,7 +17,6 @@ constexpr std::array<char, 8> kMagic = {'P', 'N', 'S', 'T', 'C', 'S', 'T', 'A'};
 constexpr uint32_t kVersion = 1;
 constexpr uint32_t kKnown = 1;
 constexpr uint32_t kClean = 2;
-constexpr uint32_t kAdmitAny = 4;
 
 struct Header {
   std::array<char, 8> magic = kMagic;
@@ -28,14 +27,15 @@ struct Header {
   uint64_t used = 0;
   uint64_t limit = 0;
   uint64_t entries = 0;
-  uint64_t room = 0;
+  uint64_t open_bytes = 0;
+  uint64_t invited_bytes = 0;
   uint32_t members = 0;
   uint32_t invited = 0;
   uint32_t rows = 0;
   uint32_t zero = 0;
   std::array<char, 64> evictor{};  // Padded with zeros.
 };
-static_assert(sizeof(Header) == 144);
+static_assert(sizeof(Header) == 152);
 
 struct RawRow {
   uint64_t member = 0;
@@ -49,7 +49,7 @@ static_assert(sizeof(RawRow) == 40);
 static_assert(sizeof(EntryId) == 16);
 
 constexpr size_t kStateBytesMax =
-    sizeof(Header) + kInvitedMax * sizeof(EntryId) + kMembersMax * sizeof(RawRow);
+    sizeof(Header) + Policy::kInvitedMax * sizeof(EntryId) + kMembersMax * sizeof(RawRow);
 
 template <typename T>
 void append(std::string& out, const T& value) {
@@ -64,13 +64,13 @@ uint64_t checksum_of(const Header& header, std::span<const std::byte> body) {
 
 Header header_of(const State& state) {
   Header header;
-  header.flags = (state.known ? kKnown : 0) | (state.clean ? kClean : 0) |
-                 (state.admit_any ? kAdmitAny : 0);
+  header.flags = (state.known ? kKnown : 0) | (state.clean ? kClean : 0);
   header.counter = state.counter;
   header.used = state.used;
   header.limit = state.limit;
   header.entries = state.entries;
-  header.room = state.room;
+  header.open_bytes = state.open_bytes;
+  header.invited_bytes = state.invited_bytes;
   header.members = state.members;
   header.invited = static_cast<uint32_t>(state.invited.size());
   header.rows = static_cast<uint32_t>(state.rows.size());
@@ -86,11 +86,11 @@ State state_of(const Header& header) {
   state.counter = header.counter;
   state.known = (header.flags & kKnown) != 0;
   state.clean = (header.flags & kClean) != 0;
-  state.admit_any = (header.flags & kAdmitAny) != 0;
   state.used = header.used;
   state.limit = header.limit;
   state.entries = header.entries;
-  state.room = header.room;
+  state.open_bytes = header.open_bytes;
+  state.invited_bytes = header.invited_bytes;
   state.members = header.members;
   return state;
 }
@@ -110,7 +110,7 @@ Result<Header> check_header(std::span<const std::byte> bytes) {
   if (header.version != kVersion) {
     return make_error(ErrorCode::kUnsupported, "the state of the cache is of a newer version");
   }
-  if (header.invited > kInvitedMax || header.rows > kMembersMax ||
+  if (header.invited > Policy::kInvitedMax || header.rows > kMembersMax ||
       body.size() != header.invited * sizeof(EntryId) + header.rows * sizeof(RawRow)) {
     return corrupt("its length is wrong");
   }

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "cache/entry.h"
+#include "cache/policy.h"
 #include "penstock/io.h"
 #include "penstock/result.h"
 
 namespace penstock::cache {
 
 inline constexpr uint32_t kMembersMax = 1024;  // More may use a directory; they are given no room.
-inline constexpr uint32_t kInvitedMax = 256;
 
 // Where a reader of a member's log stands: which file of it, and the byte in that.
 struct LogPosition {
@@ -39,13 +39,14 @@ struct State {
   bool known = false;  // `used` and `entries` are from a finished scan.
   // The evictor left in order and alone: `used` is what is there, and nobody was granted anything.
   bool clean = false;
-  bool admit_any = false;  // Whoever has room may fill; otherwise only the invited.
   uint64_t used = 0;
   uint64_t limit = 0;
   uint64_t entries = 0;
-  uint64_t room = 0;  // Of everybody together.
+  // Of everybody together; see room.h.
+  uint64_t open_bytes = 0;
+  uint64_t invited_bytes = 0;
   uint32_t members = 0;
-  std::vector<EntryId> invited;  // At most kInvitedMax.
+  std::vector<EntryId> invited;  // Sorted; at most Policy::kInvitedMax.
   std::vector<StateRow> rows;    // At most kMembersMax.
   bool operator==(const State&) const = default;
 

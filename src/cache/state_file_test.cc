@@ -12,11 +12,11 @@ State example() {
   state.evictor = "17-00000000000000aa";
   state.counter = 3;
   state.known = true;
-  state.admit_any = true;
   state.used = 1000;
   state.limit = 2000;
   state.entries = 5;
-  state.room = 900;
+  state.open_bytes = 900;
+  state.invited_bytes = 90;
   state.members = 2;
   state.invited = {test_id(1), test_id(2)};
   state.rows = {{.member = member_hash("18-00000000000000bb"),
