@@ -41,6 +41,9 @@ class LogWriter {
   Result<void> flush();
   // Removes all of its files; the next prepare() begins a new one.
   Result<void> remove_all();
+  // Closes the file, and gives the notes that are not (or only half) in it; the next prepare()
+  // begins a new one.
+  std::vector<Note> take_pending();
 
   bool pending() const { return !pending_.empty(); }
 
