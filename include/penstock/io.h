@@ -65,6 +65,9 @@ struct OpenOptions {
   // so once in the log, and File::mode() tells.
   bool require_mode = true;
   Advice advice = Advice::kNormal;
+  // kInvalid where the last part of the path is a link, a pipe or anything else but a regular file,
+  // without waiting for or changing what is there: for directories where others may plant things.
+  bool plain_only = false;
   mode_t permissions = 0644;  // Of a file that is made, before the umask.
 };
 

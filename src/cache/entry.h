@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "penstock/result.h"
@@ -22,6 +23,12 @@ namespace penstock::cache {
 
 // What checksums cover, what reads are rounded to, and what direct I/O is aligned to.
 inline constexpr uint32_t kBlockBytes = 4096;
+
+inline constexpr uint32_t kUrlBytesMax = 5 * 1024;  // 4 KiB for the source, 1 KiB for the key.
+inline constexpr uint32_t kEtagBytesMax = 1024;
+inline constexpr uint32_t kEntryLengthMax = 16 * 1024 * 1024;
+inline constexpr uint32_t kHeaderBytesMax = 64 * 1024;
+inline constexpr uint32_t kEntryBlocksMax = (kHeaderBytesMax + kEntryLengthMax) / kBlockBytes;
 
 // Which bytes: the source's identity followed by the key, and the version.
 struct ObjectVersion {
@@ -45,6 +52,10 @@ struct EntryKey {
   bool operator==(const EntryKey&) const = default;
 };
 
+// Whether there can be such an entry: names within the bounds above, an aligned offset, 1 byte to
+// 16 MiB, all inside the object. What cannot be one is read from the source, every time.
+bool can_be_entry(const EntryKey& key);
+
 EntryId version_id(const ObjectVersion& version);
 // The same without hashing the strings again.
 EntryId entry_id(const EntryId& version, uint64_t offset, uint32_t length);
@@ -57,13 +68,14 @@ struct EntryName {
   bool operator==(const EntryName&) const = default;
   uint64_t file_bytes() const { return uint64_t{blocks} * kBlockBytes; }
   std::string text() const;
-  // Nothing when `text` is not exactly what text() gives for some name.
+  // Nothing when `text` is not exactly what text() gives for a name of 1 to kEntryBlocksMax blocks:
+  // what is planted cannot claim to be huge.
   static std::optional<EntryName> parse(std::string_view text);
 };
 EntryName name_of(const EntryKey& key);
 EntryName name_of(const EntryKey& key, const EntryId& version);  // With version_id(key.version).
 
-// Whole blocks.
+// Whole blocks, at most kHeaderBytesMax where can_be_entry().
 uint32_t header_bytes(const EntryKey& key);
 // Header and padded data.
 uint64_t file_bytes(const EntryKey& key);
@@ -71,29 +83,32 @@ uint64_t file_bytes(const EntryKey& key);
 // The checksums of an entry's blocks, seeded with who it is and where each block belongs.
 class BlockSums {
  public:
-  // True when `bytes` are the blocks from `first_block` on: whole blocks, of which the last of the
-  // entry is padded with zeros.
+  BlockSums() = default;
+  // True when `bytes` are the blocks from `first_block` on: one or more whole blocks, of which the
+  // last of the entry is padded with zeros.
   bool verify(uint32_t first_block, std::span<const std::byte> bytes) const;
   uint32_t blocks() const { return static_cast<uint32_t>(sums_.size()); }
 
  private:
   friend Result<BlockSums> read_header(std::span<const std::byte>, const EntryKey&);
   friend Result<EntryKey> identify_header(std::span<const std::byte>, BlockSums*);
+  BlockSums(std::vector<uint64_t> sums, uint64_t seed) : sums_(std::move(sums)), seed_(seed) {}
+
   std::vector<uint64_t> sums_;
   uint64_t seed_ = 0;
 };
 
 // Makes `file`, of exactly file_bytes(key), the entry: the data lies at header_bytes(key) already;
-// the header is written in front of it and the padding behind it.
+// the header is written in front of it and the padding behind it. Requires can_be_entry(key).
 void seal_entry(std::span<std::byte> file, const EntryKey& key);
 
 // The checksums of the entry `key` from its header (header_bytes(key) of them). kNotFound: a good
-// header, of another entry (a collision of ids). kUnsupported: of a newer version. kCorrupt: none.
+// header, of another entry (a collision of ids). kUnsupported: of a newer version. kCorrupt: none,
+// or a damaged one, or not all of it.
 Result<BlockSums> read_header(std::span<const std::byte> header, const EntryKey& key);
 
 // For tools that do not know what they look at: who the entry is. `header` is the front of the file,
 // at least one block and as many as there are up to kHeaderBytesMax. Errors as above.
-inline constexpr uint32_t kHeaderBytesMax = 64 * 1024;
 Result<EntryKey> identify_header(std::span<const std::byte> header, BlockSums* sums = nullptr);
 
 }  // namespace penstock::cache

@@ -81,6 +81,31 @@ TEST_P(FileSystemConformance, OpenNeedsItsParentAndNoDirectory) {
   EXPECT_EQ(errno_of(try_open("d", Create::kNever)), EISDIR);
 }
 
+TEST_P(FileSystemConformance, PlainOnlyFollowsNoLink) {
+  make("f", "abc");
+  PENSTOCK_EXPECT_OK(fs().make_directory(path("d")));
+  PENSTOCK_EXPECT_OK(target().make_symlink("f", path("link")));
+  PENSTOCK_EXPECT_OK(target().make_symlink("nowhere", path("dangling")));
+  PENSTOCK_EXPECT_OK(target().make_symlink("d", path("way")));
+  make("d/g", "def");
+  for (const Access access : {Access::kRead, Access::kWrite, Access::kReadWrite}) {
+    for (const Create create : {Create::kNever, Create::kIfMissing, Create::kTruncate}) {
+      OpenOptions plain = options(create, access);
+      plain.plain_only = true;
+      PENSTOCK_EXPECT_ERROR(fs().open(path("link"), plain), kInvalid);
+      PENSTOCK_EXPECT_ERROR(fs().open(path("dangling"), plain), kInvalid);
+      PENSTOCK_EXPECT_ERROR(fs().open(path("d"), plain), kInvalid);
+      PENSTOCK_EXPECT_OK(fs().open(path("way/g"), plain));
+    }
+  }
+  EXPECT_EQ(contents("f"), "abc");
+  PENSTOCK_EXPECT_ERROR(fs().stat(path("nowhere")), kNotFound);
+  OpenOptions plain = options(Create::kNever);
+  plain.plain_only = true;
+  EXPECT_EQ(read_string(**fs().open(path("f"), plain), 0, 10), "abc");
+  PENSTOCK_EXPECT_ERROR(fs().open(path("no"), plain), kNotFound);
+}
+
 TEST_P(FileSystemConformance, WithoutRequireModeAFileOpensInSomeMode) {
   OpenOptions lenient = options(Create::kIfMissing);
   lenient.require_mode = false;

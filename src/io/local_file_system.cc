@@ -56,6 +56,8 @@ int open_flags(const OpenOptions& options) {
       flags |= O_CREAT | O_TRUNC;
       break;
   }
+  // A pipe without another end would make open wait.
+  if (options.plain_only) flags |= O_NOFOLLOW | O_NONBLOCK;
   return flags;
 }
 
@@ -89,6 +91,20 @@ std::optional<Alignment> direct_alignment(int fd) {
   // transfer.h).
   return Alignment{std::max<uint32_t>(info.stx_dio_mem_align, 1),
                    std::max(info.stx_dio_offset_align, kPageBytes)};
+}
+
+Error not_plain(const std::string& path) {
+  return make_error(ErrorCode::kInvalid, fmt::format("{} is not a regular file", path));
+}
+
+// Undoes what plain_only opened it with: a request on a descriptor that does not block is not
+// handed to a thread by io_uring.
+Result<void> check_plain(int fd, const std::string& path) {
+  const FileInfo info = PENSTOCK_TRY(stat_path(fd, "", AT_EMPTY_PATH, path));
+  if (info.kind != FileKind::kFile) return not_plain(path);
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags >= 0 && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0) return {};
+  return errno_error(errno, fmt::format("fcntl {}", path));
 }
 
 bool set_direct(int fd) {
@@ -264,7 +280,9 @@ Result<std::unique_ptr<File>> LocalFileSystemImpl::open(const std::string& path,
                                                         const OpenOptions& options) {
   PENSTOCK_TRY(check_path(path));
   Descriptor fd(::open(path.c_str(), open_flags(options), options.permissions));
+  if (fd.get() < 0 && options.plain_only && errno == ENXIO) return not_plain(path);
   if (fd.get() < 0) return errno_error(errno, fmt::format("open {}", path));
+  if (options.plain_only) PENSTOCK_TRY(check_plain(fd.get(), path));
   TransferTarget target;
   target.fd = fd.get();
   CacheMode mode = options.mode;

@@ -8,6 +8,7 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -267,6 +268,17 @@ TEST_P(LocalFileSystemTest, ALockDiesWithItsProcess) {
   EXPECT_TRUE(fs_->try_lock(path("lock")).ok());
   ::close(ready[0]);
   ::close(ready[1]);
+}
+
+TEST_P(LocalFileSystemTest, PlainOnlyDoesNotWaitForAPipe) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const Access access : {Access::kRead, Access::kWrite, Access::kReadWrite}) {
+    for (const std::string& planted : {path("pipe"), std::string("/dev/null")}) {
+      const auto file = fs_->open(planted, {.access = access, .plain_only = true});
+      ASSERT_FALSE(file.ok()) << planted;
+      EXPECT_EQ(file.error().code, ErrorCode::kInvalid) << file.error().to_string();
+    }
+  }
 }
 
 TEST_P(LocalFileSystemTest, AFullDeviceIsReported) {

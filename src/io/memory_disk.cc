@@ -146,9 +146,10 @@ Result<InodeId> MemoryDisk::make_inode(const MemoryCall& call, const Place& plac
   return id;
 }
 
-Result<InodeId> MemoryDisk::open(const std::string& path, Create create, mode_t permissions) {
+Result<InodeId> MemoryDisk::open(const std::string& path, Create create, mode_t permissions,
+                                 bool follow) {
   const MemoryCall call{"open", path};
-  const Place place = PENSTOCK_TRY(find(call, create != Create::kMustNotExist));
+  const Place place = PENSTOCK_TRY(find(call, follow && create != Create::kMustNotExist));
   InodeId id = place.inode;
   if (id == 0) {
     if (create == Create::kNever) return call.error(ENOENT);
@@ -157,6 +158,7 @@ Result<InodeId> MemoryDisk::open(const std::string& path, Create create, mode_t 
   } else {
     if (create == Create::kMustNotExist) return call.error(EEXIST);
     if (at(id).kind == FileKind::kDirectory) return call.error(EISDIR);
+    if (at(id).kind == FileKind::kSymlink) return call.error(ELOOP);
     if (create == Create::kTruncate) PENSTOCK_TRY(resize(call, id, 0));
   }
   ++at(id).opens;

@@ -1,0 +1,125 @@
+#include "cache/directory_open.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <vector>
+
+namespace penstock::cache {
+
+namespace {
+
+constexpr std::string_view kMarkerName = "penstock-cache";
+constexpr std::string_view kMarkerTitle = "penstock cache\n";
+constexpr std::string_view kMarker =
+    "penstock cache\n"
+    "version 1\n"
+    "compatible 0\n"
+    "incompatible 0\n";
+
+// The number in the line "NAME NUMBER" of a marker.
+Result<uint64_t> marker_number(std::string_view marker, std::string_view name,
+                               const std::string& path) {
+  const size_t line = marker.find(fmt::format("\n{} ", name));
+  uint64_t number = 0;
+  if (line != std::string_view::npos) {
+    const char* begin = marker.data() + line + name.size() + 2;
+    const char* end = marker.data() + marker.size();
+    const auto [stopped, failure] = std::from_chars(begin, end, number);
+    if (failure == std::errc() && stopped != end && *stopped == '\n') return number;
+  }
+  return make_error(ErrorCode::kCorrupt,
+                    fmt::format("{} is damaged: no line '{} NUMBER'", path, name));
+}
+
+Result<void> check_marker(std::string_view marker, const std::string& path) {
+  if (!marker.starts_with(kMarkerTitle)) {
+    return make_error(ErrorCode::kInvalid, fmt::format("{} is not that of a cache", path));
+  }
+  const uint64_t version = PENSTOCK_TRY(marker_number(marker, "version", path));
+  const uint64_t incompatible = PENSTOCK_TRY(marker_number(marker, "incompatible", path));
+  if (version == 1 && incompatible == 0) return {};
+  return make_error(ErrorCode::kUnsupported,
+                    fmt::format("the cache of {} was made by a newer version of Penstock (version "
+                                "{}, features {:#x}); use that one, or another directory",
+                                path, version, incompatible));
+}
+
+// Whether nothing is in `root` but what making a cache leaves when it is interrupted.
+Result<bool> is_unused(io::FileSystem& fs, const std::string& root) {
+  bool unused = true;
+  const std::string unfinished = fmt::format("{}.tmp-", kMarkerName);
+  const Result<void> listed = fs.list(root, [&](const io::DirectoryEntry& entry) {
+    unused = entry.name == "lost+found" || entry.name.starts_with(unfinished);
+    return unused;
+  });
+  if (!listed.ok() && listed.error().code != ErrorCode::kNotFound) return listed.error();
+  return unused;
+}
+
+// The marker, which is made where nothing is.
+Result<std::string> find_marker(io::FileSystem& fs, const std::string& root,
+                                const std::string& path) {
+  constexpr uint64_t kMarkerBytesMax = 4096;
+  Result<std::string> marker = io::read_file(fs, path, kMarkerBytesMax);
+  if (marker.ok() || marker.error().code != ErrorCode::kNotFound) return marker;
+  Result<void> made;
+  if (PENSTOCK_TRY(is_unused(fs, root))) {
+    PENSTOCK_TRY(io::make_directories(fs, root));
+    made = io::write_file_durably(fs, path, kMarker);
+    if (made.ok()) return std::string(kMarker);
+  }
+  // Another process may just have made it, and may even have been in the way of our making it.
+  marker = io::read_file(fs, path, kMarkerBytesMax);
+  if (marker.ok() || marker.error().code != ErrorCode::kNotFound) return marker;
+  if (!made.ok()) return made.error();
+  return make_error(ErrorCode::kInvalid,
+                    fmt::format("{} is not empty and is not a cache (it has no file '{}'): give an "
+                                "empty or a new directory",
+                                root, kMarkerName));
+}
+
+Result<bool> is_there(io::FileSystem& fs, const std::string& path) {
+  const Result<io::FileInfo> info = fs.stat_link(path);
+  if (!info.ok() && info.error().code == ErrorCode::kNotFound) return false;
+  if (!info.ok()) return info.error();
+  if (info->kind == io::FileKind::kDirectory) return true;
+  return make_error(ErrorCode::kInvalid,
+                    fmt::format("{} is not a directory, as it is in a cache", path));
+}
+
+// The marker's name is made durable before anything else is made, by whoever makes it: a power cut
+// must not leave a directory that is not empty and has no marker.
+Result<void> make_layout(io::FileSystem& fs, const std::string& root) {
+  bool synced = false;
+  for (const char* name : {kEntriesName, kTemporaryName, kMembersName}) {
+    const std::string path = fmt::format("{}/{}", root, name);
+    if (PENSTOCK_TRY(is_there(fs, path))) continue;
+    if (!synced) PENSTOCK_TRY(fs.sync_directory(root));
+    synced = true;
+    const Result<void> made = fs.make_directory(path);
+    if (!made.ok() && made.error().code != ErrorCode::kExists) return made;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> prepare_directory(io::FileSystem& fs, const std::string& root, bool must_exist) {
+  const Result<io::FileInfo> there = fs.stat(root);
+  if (there.ok() && there->kind != io::FileKind::kDirectory) {
+    return make_error(ErrorCode::kInvalid, fmt::format("{} is not a directory", root));
+  }
+  const std::string path = fmt::format("{}/{}", root, kMarkerName);
+  if (must_exist) {
+    const Result<std::string> marker = io::read_file(fs, path, 4096);
+    if (marker.ok()) return check_marker(*marker, path);
+    if (marker.error().code != ErrorCode::kNotFound) return marker.error();
+    return make_error(ErrorCode::kNotFound, fmt::format("there is no cache at {}", root));
+  }
+  const std::string marker = PENSTOCK_TRY(find_marker(fs, root, path));
+  PENSTOCK_TRY(check_marker(marker, path));
+  return make_layout(fs, root);
+}
+
+}  // namespace penstock::cache

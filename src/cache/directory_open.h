@@ -1,0 +1,25 @@
+// Opening a cache directory: is it one, may we; and walking through it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cache/entry.h"
+#include "penstock/io.h"
+#include "penstock/result.h"
+
+namespace penstock::cache {
+
+inline constexpr const char* kEntriesName = "entries";
+inline constexpr const char* kTemporaryName = "tmp";
+inline constexpr const char* kMembersName = "members";
+
+// As CacheDirectory::open.
+Result<void> prepare_directory(io::FileSystem& fs, const std::string& root, bool must_exist);
+
+// As CacheDirectory::scan, of the directory `entries`.
+Result<void> scan_entries(io::FileSystem& fs, const std::string& entries,
+                          const std::function<bool(const EntryName&)>& visit,
+                          const std::function<void(const std::string&)>& foreign);
+
+}  // namespace penstock::cache

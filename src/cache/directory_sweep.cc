@@ -1,0 +1,162 @@
+#include "cache/directory_sweep.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "cache/directory_open.h"
+
+namespace penstock::cache {
+
+namespace {
+
+// How many are dealt with at a time: each has a lock held, which is an open file.
+constexpr size_t kMembersAtOnce = 64;
+constexpr size_t kRandomDigits = 16;
+
+bool all_of(std::string_view text, std::string_view characters) {
+  return !text.empty() && text.find_first_not_of(characters) == std::string_view::npos;
+}
+constexpr std::string_view kDecimal = "0123456789";
+constexpr std::string_view kHex = "0123456789abcdef";
+
+// Whether it is a name as new members are given.
+bool is_member(std::string_view text) {
+  const size_t dash = text.find('-');
+  return dash != std::string_view::npos && text.size() == dash + 1 + kRandomDigits &&
+         all_of(text.substr(0, dash), kDecimal) && all_of(text.substr(dash + 1), kHex);
+}
+
+std::optional<std::string> member_before(std::string_view name, size_t end) {
+  if (end == std::string_view::npos || !is_member(name.substr(0, end))) return std::nullopt;
+  return std::string(name.substr(0, end));
+}
+
+Result<void> unless_missing(Result<void> done) {
+  if (!done.ok() && done.error().code == ErrorCode::kNotFound) return {};
+  return done;
+}
+
+// One sweep. A member is looked at once; `settled_` grows with those alive.
+class Sweep {
+ public:
+  Sweep(io::FileSystem& fs, const std::string& root, const std::string& self)
+      : fs_(fs),
+        temporary_(fmt::format("{}/{}", root, kTemporaryName)),
+        members_(fmt::format("{}/{}", root, kMembersName)),
+        settled_({self}) {}
+
+  Result<void> run() {
+    while (true) {
+      const std::vector<std::string> found = PENSTOCK_TRY(find());
+      if (found.empty()) break;
+      lock_dead(found);
+      remove_files();
+    }
+    return first_error_;
+  }
+
+ private:
+  using MemberOf = std::optional<std::string> (*)(std::string_view);
+  using Locks = std::map<std::string, std::unique_ptr<io::FileLock>>;
+
+  void note(const Result<void>& done) {
+    if (!done.ok() && first_error_.ok()) first_error_ = done;
+  }
+
+  // Members that have files and were not looked at yet.
+  Result<std::vector<std::string>> find() {
+    std::set<std::string> found;
+    const auto look = [&](const std::string& directory, MemberOf member_of) {
+      return unless_missing(fs_.list(directory, [&](const io::DirectoryEntry& entry) {
+        std::optional<std::string> member = member_of(entry.name);
+        if (member && !settled_.contains(*member)) found.insert(std::move(*member));
+        return found.size() < kMembersAtOnce;
+      }));
+    };
+    PENSTOCK_TRY(look(members_, member_of_file));
+    PENSTOCK_TRY(look(temporary_, member_of_temporary));
+    return std::vector<std::string>(found.begin(), found.end());
+  }
+
+  void lock_dead(const std::vector<std::string>& found) {
+    for (const std::string& member : found) {
+      settled_.insert(member);
+      Result<std::unique_ptr<io::FileLock>> lock = fs_.try_lock(lock_path(member));
+      if (lock.ok()) {
+        dead_.emplace(member, std::move(*lock));
+      } else if (lock.error().code != ErrorCode::kBusy &&
+                 lock.error().code != ErrorCode::kInvalid) {  // Alive; or no lock of ours.
+        note(lock.error());
+      }
+    }
+  }
+
+  void remove_files() {
+    note(remove_temporaries());
+    for (const auto& [member, lock] : dead_) {
+      note(unless_missing(fs_.remove(fmt::format("{}/{}.log", members_, member))));
+      // Last: without it the member's other files look as if they had never had one.
+      note(unless_missing(fs_.remove(lock_path(member))));
+    }
+    dead_.clear();
+  }
+
+  Result<void> remove_temporaries() {
+    // Not while listing: what a directory shows that loses names meanwhile is up to it.
+    std::vector<std::string> names;
+    do {
+      names.clear();
+      PENSTOCK_TRY(unless_missing(fs_.list(temporary_, [&](const io::DirectoryEntry& entry) {
+        const std::optional<std::string> member = member_of_temporary(entry.name);
+        if (member && dead_.contains(*member)) names.push_back(entry.name);
+        return names.size() < kNamesAtOnce;
+      })));
+      for (const std::string& name : names) {
+        PENSTOCK_TRY(unless_missing(fs_.remove(fmt::format("{}/{}", temporary_, name))));
+      }
+    } while (names.size() == kNamesAtOnce);
+    return {};
+  }
+
+  std::string lock_path(const std::string& member) const {
+    return fmt::format("{}/{}.lock", members_, member);
+  }
+
+  static constexpr size_t kNamesAtOnce = 1024;
+
+  io::FileSystem& fs_;
+  const std::string temporary_;
+  const std::string members_;
+  std::set<std::string> settled_;
+  Locks dead_;
+  Result<void> first_error_;
+};
+
+}  // namespace
+
+std::optional<std::string> member_of_temporary(std::string_view name) {
+  const size_t dash = name.rfind('-');
+  if (dash == std::string_view::npos || !all_of(name.substr(dash + 1), kDecimal)) {
+    return std::nullopt;
+  }
+  return member_before(name, dash);
+}
+
+std::optional<std::string> member_of_file(std::string_view name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const std::string_view suffix = name.substr(dot);
+  if (suffix != ".lock" && suffix != ".log") return std::nullopt;
+  return member_before(name, dot);
+}
+
+Result<void> sweep_members(io::FileSystem& fs, const std::string& root, const std::string& self) {
+  return Sweep(fs, root, self).run();
+}
+
+}  // namespace penstock::cache
