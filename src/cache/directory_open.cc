@@ -115,6 +115,7 @@ Result<void> make_layout(io::FileSystem& fs, const std::string& root) {
 
 Result<void> prepare_directory(io::FileSystem& fs, const std::string& root, bool must_exist) {
   const Result<io::FileInfo> there = fs.stat(root);
+  if (!there.ok() && there.error().code != ErrorCode::kNotFound) return there.error();
   if (there.ok() && there->kind != io::FileKind::kDirectory) {
     return make_error(ErrorCode::kInvalid, fmt::format("{} is not a directory", root));
   }
