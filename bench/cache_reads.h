@@ -105,16 +105,25 @@ inline void print_epoch(const Measured& measured, const cache::CacheStats* befor
   fmt::print("{{\"seconds\": {:.6f}, \"cpu_seconds\": {:.6f}, \"reads\": {}, \"bytes\": {}",
              measured.seconds, measured.cpu_seconds, measured.reads, measured.bytes);
   if (after != nullptr) {
-    fmt::print(", \"source_bytes\": {}, \"fill_bytes\": {}, \"misses\": {}, \"bad\": {}",
-               after->source_bytes - before->source_bytes, after->fill_bytes - before->fill_bytes,
-               after->misses - before->misses,
+    fmt::print(", \"source_bytes\": {}, \"misses\": {}, \"bad\": {}",
+               after->source_bytes - before->source_bytes, after->misses - before->misses,
                after->verification_failures - before->verification_failures);
   }
   fmt::print("}}{}", last ? "" : ", ");
 }
 
+// What was filled when the last fill was done, and how long that took after the last read.
+inline void print_end(cache::Cache& cache) {
+  const auto begin = std::chrono::steady_clock::now();
+  cache.drain();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  const cache::CacheStats stats = cache.stats();
+  fmt::print(", \"drain_seconds\": {:.6f}, \"kept_bytes\": {}, \"fills_skipped\": {}",
+             taken.count(), stats.fill_bytes, stats.fills_skipped);
+}
+
 inline Result<void> read_epochs(const Arguments& arguments, const Target& target,
-                                const cache::Cache* cache) {
+                                cache::Cache* cache) {
   PatternOptions options = PENSTOCK_TRY(pattern_options(arguments));
   const std::vector<io::Buffer> buffers =
       PENSTOCK_TRY(take_buffers(arguments.depth, options.block_bytes));
@@ -128,7 +137,9 @@ inline Result<void> read_epochs(const Arguments& arguments, const Target& target
     print_epoch(measured, cache != nullptr ? &before : nullptr, cache != nullptr ? &after : nullptr,
                 epoch + 1 == arguments.epochs);
   }
-  fmt::print("]}}\n");
+  fmt::print("]");
+  if (cache != nullptr) print_end(*cache);
+  fmt::print("}}\n");
   return {};
 }
 
@@ -142,7 +153,7 @@ inline Result<void> read_raw(const Arguments& arguments) {
 }
 
 inline Result<void> read_store(const Arguments& arguments, store::ObjectStore& store,
-                               const cache::Cache* cache) {
+                               cache::Cache* cache) {
   const std::vector<store::ObjectInfo> objects = PENSTOCK_TRY(list_all(store));
   const Target target{sizes_of(objects),
                       [&](const Request& request, const io::Buffer& memory, ReadLoop::Done done) {
