@@ -119,6 +119,10 @@ class AilingFile final : public io::File {
   Result<void> advise(io::Advice advice, uint64_t offset, uint64_t length) override {
     return inner_->advise(advice, offset, length);
   }
+  Result<void> set_attributes(std::optional<uint32_t> mode,
+                              std::optional<int64_t> mtime_ns) override {
+    return inner_->set_attributes(mode, mtime_ns);
+  }
   Result<io::FileInfo> stat() override {
     PENSTOCK_TRY(ailment_.pass(Ailment::kNames));
     return inner_->stat();
@@ -165,6 +169,10 @@ class AilingFileSystem final : public io::FileSystem {
   Result<io::FileInfo> stat_link(const std::string& path) override {
     PENSTOCK_TRY(ailment_.pass(Ailment::kNames));
     return inner_.stat_link(path);
+  }
+  Result<void> make_symlink(const std::string& target, const std::string& path) override {
+    PENSTOCK_TRY(ailment_.pass(Ailment::kNames));
+    return inner_.make_symlink(target, path);
   }
   Result<void> rename(const std::string& from, const std::string& to,
                       io::RenameMode mode) override {

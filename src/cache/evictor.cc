@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "cache/directory_open.h"
@@ -12,12 +13,10 @@ namespace penstock::cache {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 constexpr uint64_t kLogBytesPerTick = 4 * kMiB;
 constexpr milliseconds kEvictFor{50};
-constexpr seconds kCheckEvery{1};
 constexpr uint64_t kIndexBytesMax = kGiB;
 // Of the limit, that is not given out after a crash until a scan has told what is there.
 constexpr uint64_t kDistrust = 16;
@@ -38,8 +37,13 @@ std::string evictor_lock_path(const CacheDirectory& directory) {
   return directory.path() + "/evictor.lock";
 }
 
-Evictor::Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space)
-    : directory_(directory), lock_(std::move(lock)), space_(space), policy_(make_policy()) {}
+Evictor::Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space,
+                 const Pace& pace)
+    : directory_(directory),
+      lock_(std::move(lock)),
+      space_(space),
+      pace_(pace),
+      policy_(make_policy()) {}
 
 Evictor::~Evictor() = default;
 
@@ -56,7 +60,7 @@ Evictor::Outcome Evictor::start(const OwnNews& news, SteadyTime now, TickErrors&
     errors.note(state.error());
   }
   Roll::Listener& listener = *this;
-  roll_ = std::make_unique<Roll>(directory_, listener, inherited_);
+  roll_ = std::make_unique<Roll>(directory_, listener, inherited_, pace_);
   measure(news, errors);
   // What others may fill is known only when their logs were read.
   if (!inherited_.rows.empty()) has_basis_ = false;
@@ -88,8 +92,13 @@ Evictor::Outcome Evictor::tick(OwnNews news, SteadyTime now, TickErrors& errors)
     return outcome;
   }
   bool more = roll_->update(now, kLogBytesPerTick, errors);
-  for (const Note& note : news.notes.notes) on_note(note);
+  bool missed = false;
+  for (const Note& note : news.notes.notes) {
+    on_note(directory_.member(), note);
+    missed |= note.kind == Note::Kind::kMissed;
+  }
   if (news.notes.lost) on_gap();
+  own_active_ = missed || news.filled;
   measure(news, errors);
   const uint64_t in_flight = news.standing.reserved_bytes() + leases_.reserved();
   const uint32_t evictions = evict(in_flight, errors, more);
@@ -102,7 +111,7 @@ Evictor::Outcome Evictor::tick(OwnNews news, SteadyTime now, TickErrors& errors)
 
 // Whoever clears the directory by hand takes the lock away, and with it the certainty to be alone.
 bool Evictor::still_evictor(TickErrors& errors) {
-  if (now_ - checked_ < kCheckEvery) return true;
+  if (now_ - checked_ < pace_.own_locks()) return true;
   checked_ = now_;
   Result<std::unique_ptr<io::FileLock>> again =
       directory_.file_system().try_lock(evictor_lock_path(directory_));
@@ -119,7 +128,10 @@ bool Evictor::still_evictor(TickErrors& errors) {
 
 // The limit, from the terms of all and what is free on the drive.
 void Evictor::measure(const OwnNews& news, TickErrors& errors) {
-  if (space_.refresh(now_, news.active, errors)) used_when_asked_ = used_bytes();
+  space_.refresh(now_, news.filled, errors);
+  if (std::exchange(space_answers_, space_.answers()) != space_.answers()) {
+    used_when_asked_ = used_bytes();
+  }
   Terms terms = roll_->strictest();
   terms.quota_bytes = std::min(terms.quota_bytes, news.terms.quota_bytes);
   terms.floor_bytes = std::max(terms.floor_bytes, news.terms.floor_bytes);
@@ -170,7 +182,12 @@ bool Evictor::drop(const EntryName& name, TickErrors& errors) {
 // Shares the room out, and tells.
 Evictor::Outcome Evictor::conclude(const OwnNews& news, TickErrors& errors) {
   const uint64_t room = room_bytes();
-  leases_.share(room, static_cast<uint32_t>(counter_ + 1), news.active, now_);
+  leases_.share({.room = room,
+                 .grain = grain_,
+                 .counter = static_cast<uint32_t>(counter_ + 1),
+                 .own_active = own_active_,
+                 .now = now_,
+                 .turn = static_cast<uint64_t>(now_.time_since_epoch() / pace_.turn())});
   const State state = describe();
   publish(state, errors);
   Outcome outcome;
@@ -256,13 +273,14 @@ void Evictor::scan(const std::function<bool()>& between, TickErrors& errors) {
   bool stopped = false;
   const Result<void> scanned = directory_.scan([&](const EntryName& name) {
     if (!gone_.contains(name.id)) policy_->seen(name);
+    grain_ = std::max(grain_, name.file_bytes());
     if (++count % kEntriesBetween == 0) stopped = !between();
     return !stopped;
   });
   scanning_ = false;
   gone_.clear();
   const SteadyTime ended = steady_clock::now();
-  scan_not_before_ = ended + std::max<steady_clock::duration>(seconds(1), 10 * (ended - began));
+  scan_not_before_ = ended + std::max<steady_clock::duration>(pace_.scan_pause(), 10 * (ended - began));
   if (stopped || !scanned.ok()) {
     errors.note(scanned);
     gap_ = true;
@@ -281,14 +299,16 @@ void Evictor::hand_over(SteadyTime now, TickErrors& errors) {
   publish(std::move(state), errors);
 }
 
-void Evictor::on_note(const Note& note) {
+void Evictor::on_note(const std::string& member, const Note& note) {
   switch (note.kind) {
     case Note::Kind::kUsed:
       return policy_->used(note.id, note.bytes);
     case Note::Kind::kMissed:
+      leases_.wants(member, now_);
       return policy_->missed(note.id, note.bytes);
     case Note::Kind::kAdded:
       came_bytes_ += note.bytes;
+      grain_ = std::max(grain_, note.bytes);
       gone_.erase(note.id);
       return policy_->added(note.name());
     case Note::Kind::kDropped:

@@ -14,6 +14,7 @@
 #include "cache/directory.h"
 #include "cache/leases.h"
 #include "cache/note_buffer.h"
+#include "cache/pace.h"
 #include "cache/policy.h"
 #include "cache/roll.h"
 #include "cache/room.h"
@@ -31,13 +32,14 @@ struct OwnNews {
   NoteBuffer::Drained notes;
   Standing standing;  // After these notes.
   Terms terms;
-  bool active = false;  // It fills.
+  bool filled = false;  // Or is about to.
 };
 
 class Evictor final : private Roll::Listener {
  public:
   // `lock` is that of the evictor. The others outlive it.
-  Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space);
+  Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space,
+          const Pace& pace);
   ~Evictor() override;
 
   struct Outcome {
@@ -70,7 +72,7 @@ class Evictor final : private Roll::Listener {
   static constexpr auto kIndexEvery = std::chrono::minutes(1);
   static constexpr auto kScanEvery = std::chrono::hours(1);
 
-  void on_note(const Note& note) override;
+  void on_note(const std::string& member, const Note& note) override;
   void on_found(const std::string& member) override;
   void on_standing(const std::string& member, const Standing& standing) override;
   void on_gone(const std::string& member) override;
@@ -92,6 +94,7 @@ class Evictor final : private Roll::Listener {
   CacheDirectory& directory_;
   std::unique_ptr<io::FileLock> lock_;
   SpaceWatch& space_;
+  const Pace pace_;
   const std::unique_ptr<Policy> policy_;
   Room room_{*policy_};
   Leases leases_;
@@ -108,7 +111,11 @@ class Evictor final : private Roll::Listener {
   uint64_t went_bytes_ = 0;
 
   uint64_t limit_ = 0;
-  uint64_t used_when_asked_ = 0;  // When the drive was last asked for its free space.
+  uint64_t grain_ = 0;  // The largest entry seen.
+  bool own_active_ = false;
+  // When the drive was last asked for its free space.
+  uint64_t used_when_asked_ = 0;
+  uint64_t space_answers_ = 0;
   uint64_t counter_ = 0;
   State published_;
   bool ever_published_ = false;

@@ -11,9 +11,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Between ticks that are wanted before their time.
-constexpr std::chrono::milliseconds kTickMin{10};
-
 class ThreadedKeeper final : public Keeper {
  public:
   ThreadedKeeper(CacheDirectory& directory, KeeperOptions options)
@@ -54,7 +51,7 @@ class ThreadedKeeper final : public Keeper {
     while (true) {
       const SteadyTime began = steady_clock::now();
       const bool more = work_.round();
-      const SteadyTime earliest = more ? began : steady_clock::now() + kTickMin;
+      const SteadyTime earliest = more ? began : steady_clock::now() + options_.tick / 10;
       const SteadyTime until = more ? began : std::max(earliest, began + options_.tick);
       if (!desk_.wait(earliest, until)) break;
     }

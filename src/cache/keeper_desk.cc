@@ -112,7 +112,7 @@ OwnNews KeeperDesk::drain() {
   news.notes = notes_.drain();
   news.standing = allowance_.standing();
   const uint64_t published = allowance_.published_bytes();
-  news.active = allowance_.reserved_bytes() > 0 || published != drained_published_;
+  news.filled = allowance_.reserved_bytes() > 0 || published != drained_published_;
   drained_published_ = published;
   return news;
 }

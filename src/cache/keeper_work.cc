@@ -10,13 +10,7 @@ namespace penstock::cache {
 
 namespace {
 
-using std::chrono::seconds;
 using std::chrono::steady_clock;
-
-constexpr int kTicksBetweenElections = 5;
-constexpr seconds kCheckEvery{1};
-// How often a member that has nothing to say confirms which state it goes by.
-constexpr seconds kConfirmEvery{5};
 
 }  // namespace
 
@@ -26,7 +20,8 @@ KeeperWork::KeeperWork(CacheDirectory& directory, const KeeperOptions& options, 
       desk_(desk),
       folder_(fmt::format("{}/{}", directory.path(), kMembersName)),
       gauges_(make_gauges(directory.path())),
-      space_(directory),
+      pace_{options.tick},
+      space_(directory, pace_.space()),
       membership_(directory.file_system(), folder_, directory.member()),
       log_(directory.file_system(), folder_, directory.member()) {}
 
@@ -73,7 +68,7 @@ Result<void> KeeperWork::join() {
     membership_checked_ = now_;
     return membership_.join();
   }
-  if (now_ - membership_checked_ < kCheckEvery) return {};
+  if (now_ - membership_checked_ < pace_.own_locks()) return {};
   membership_checked_ = now_;
   const Result<bool> there = membership_.check();
   if (!there.ok() && there.error().code == ErrorCode::kNotFound) {
@@ -99,7 +94,7 @@ std::optional<Terms> KeeperWork::terms(TickErrors& errors) {
 
 void KeeperWork::elect(TickErrors& errors) {
   if (evictor_ != nullptr || !options_.may_evict) return;
-  if (tried_to_evict_ && now_ - *tried_to_evict_ < kTicksBetweenElections * options_.tick) return;
+  if (tried_to_evict_ && now_ - *tried_to_evict_ < pace_.election()) return;
   const Result<void> joined = join();
   if (!joined.ok()) return errors.note(joined);
   OwnNews news;
@@ -113,7 +108,7 @@ void KeeperWork::elect(TickErrors& errors) {
     return;
   }
   unsaid_ = log_.take_pending();
-  evictor_ = std::make_unique<Evictor>(directory_, std::move(*lock), space_);
+  evictor_ = std::make_unique<Evictor>(directory_, std::move(*lock), space_, pace_);
   news.standing = desk_.standing();
   news.terms = *own_terms;
   apply(evictor_->start(news, now_, errors));
@@ -258,7 +253,7 @@ bool KeeperWork::standing_is_news(const Standing& standing, bool anything_else) 
   if (anything_else || standing.published_bytes != said_.published_bytes) return true;
   if (standing.reserved_blocks != said_.reserved_blocks) return true;
   if (standing.ceiling_bytes != said_.ceiling_bytes) return true;
-  return standing.adopted != said_.adopted && now_ - said_at_ >= kConfirmEvery;
+  return standing.adopted != said_.adopted && now_ - said_at_ >= pace_.confirmation();
 }
 
 void KeeperWork::finish() {

@@ -14,6 +14,7 @@
 #include "cache/keeper_desk.h"
 #include "cache/member_log.h"
 #include "cache/members.h"
+#include "cache/pace.h"
 #include "cache/space_watch.h"
 
 namespace penstock::cache {
@@ -61,6 +62,7 @@ class KeeperWork {
   KeeperDesk& desk_;
   const std::string folder_;
   const Gauges gauges_;
+  const Pace pace_;
   SpaceWatch space_;
   Membership membership_;
   SteadyTime membership_checked_{};

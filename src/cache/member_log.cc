@@ -164,7 +164,7 @@ size_t LogReader::parse(std::span<const std::byte> bytes, bool finished, Progres
 }
 
 bool LogReader::waited_enough() {
-  return std::chrono::steady_clock::now() - stuck_since_ >= kPatience;
+  return std::chrono::steady_clock::now() - stuck_since_ >= patience_;
 }
 
 }  // namespace penstock::cache

@@ -2,16 +2,13 @@
 
 namespace penstock::cache {
 
-bool SpaceWatch::refresh(SteadyTime now, bool now_please, TickErrors& errors) {
-  if (last_ && !now_please && now - asked_ < std::chrono::seconds(1)) return false;
+void SpaceWatch::refresh(SteadyTime now, bool now_please, TickErrors& errors) {
+  if (last_ && !now_please && now - asked_ < interval_) return;
   asked_ = now;
   const Result<io::SpaceInfo> space = directory_.space();
-  if (!space.ok()) {
-    errors.note(space.error());
-    return false;
-  }
+  if (!space.ok()) return errors.note(space.error());
   last_ = *space;
-  return true;
+  ++answers_;
 }
 
 }  // namespace penstock::cache

@@ -12,16 +12,20 @@ namespace penstock::cache {
 
 class SpaceWatch {
  public:
-  explicit SpaceWatch(CacheDirectory& directory) : directory_(directory) {}
+  SpaceWatch(CacheDirectory& directory, Nanoseconds interval)
+      : directory_(directory), interval_(interval) {}
 
-  // Asks when the last answer is a second old, or with `now_please`. True: it is news.
-  bool refresh(SteadyTime now, bool now_please, TickErrors& errors);
+  // Asks when the last answer is older than the interval, or with `now_please`.
+  void refresh(SteadyTime now, bool now_please, TickErrors& errors);
   // Nothing while it was never answered.
   const std::optional<io::SpaceInfo>& last() const { return last_; }
+  uint64_t answers() const { return answers_; }  // How many there were.
 
  private:
   CacheDirectory& directory_;
+  const Nanoseconds interval_;
   std::optional<io::SpaceInfo> last_;
+  uint64_t answers_ = 0;
   SteadyTime asked_{};
 };
 
