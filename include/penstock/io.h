@@ -69,6 +69,8 @@ struct OpenOptions {
   // without waiting for or changing what is there: for directories where others may plant things.
   bool plain_only = false;
   mode_t permissions = 0644;  // Of a file that is made, before the umask.
+  // false: kInvalid (ELOOP) when any part of the path is a symbolic link.
+  bool follow_links = true;
 };
 
 // Memory for a transfer: a plain span, or part of a Buffer, whose `region` lets the engine skip

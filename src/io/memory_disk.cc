@@ -76,7 +76,8 @@ MemoryDisk::MemoryDisk(MemoryOptions options) : options_(std::move(options)) {
   root.synced_attributes = root.attributes;
 }
 
-Result<MemoryDisk::Place> MemoryDisk::find(const MemoryCall& call, bool follow_last) const {
+Result<MemoryDisk::Place> MemoryDisk::find(const MemoryCall& call, bool follow_last,
+                                           bool refuse_links) const {
   if (call.path.empty()) return call.error(ENOENT);
   if (call.path.size() >= PATH_MAX) return call.error(ENAMETOOLONG);
   std::deque<std::string> names;
@@ -101,7 +102,7 @@ Result<MemoryDisk::Place> MemoryDisk::find(const MemoryCall& call, bool follow_l
     place.inode = found == directory.names.end() ? 0 : found->second;
     if (place.inode == 0 || at(place.inode).kind != FileKind::kSymlink) continue;
     if (names.empty() && !follow_last && !place.wants_directory) continue;
-    if (links_left-- == 0) return call.error(ELOOP);
+    if (refuse_links || links_left-- == 0) return call.error(ELOOP);
     const std::string& target = at(place.inode).target;
     if (names.empty() && target.back() == '/') place.wants_directory = true;
     prepend_names(names, target);
@@ -147,9 +148,10 @@ Result<InodeId> MemoryDisk::make_inode(const MemoryCall& call, const Place& plac
 }
 
 Result<InodeId> MemoryDisk::open(const std::string& path, Create create, mode_t permissions,
-                                 bool follow) {
+                                 bool follow_last, bool refuse_links) {
   const MemoryCall call{"open", path};
-  const Place place = PENSTOCK_TRY(find(call, follow && create != Create::kMustNotExist));
+  const Place place =
+      PENSTOCK_TRY(find(call, follow_last && create != Create::kMustNotExist, refuse_links));
   InodeId id = place.inode;
   if (id == 0) {
     if (create == Create::kNever) return call.error(ENOENT);

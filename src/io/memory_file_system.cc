@@ -213,8 +213,8 @@ Result<std::unique_ptr<File>> MemoryFileSystem::open(const std::string& path,
                                                      const OpenOptions& options) {
   std::lock_guard lock(core_->mutex);
   const CacheMode mode = PENSTOCK_TRY(choose_mode(core_->disk.options(), path, options));
-  const InodeId inode = PENSTOCK_TRY(
-      core_->disk.open(path, options.create, options.permissions, !options.plain_only));
+  const InodeId inode = PENSTOCK_TRY(core_->disk.open(path, options.create, options.permissions,
+                                                      !options.plain_only, !options.follow_links));
   return std::unique_ptr<File>(
       std::make_unique<MemoryFile>(*core_, path, inode, options.access, mode));
 }
