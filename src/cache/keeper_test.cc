@@ -291,6 +291,23 @@ TEST_F(KeeperTest, WithoutStateAndIndexAScanTells) {
   }
 }
 
+// The drive is asked how full it is and the files are counted at different times: that must not
+// look as if others had filled it.
+TEST_F(KeeperTest, CountingEvictsNothing) {
+  KeeperOptions options = with_quota(60 * kMiB);
+  options.free_floor = bytes_of(16 * kMiB);
+  {
+    TestMember one = open(options);
+    for (uint64_t i = 0; i < 5000; ++i) ASSERT_TRUE(one.fill(test_name(i, 2)));
+  }
+  ASSERT_THAT(fs_.remove("/cache/state"), IsOk());
+  ASSERT_THAT(fs_.remove("/cache/index"), IsOk());
+  TestMember two = open(options);
+  two.settle();
+  EXPECT_EQ(two.keeper->status().evictions, 0u);
+  EXPECT_EQ(two.keeper->status().used_bytes, 10000 * kBlock);
+}
+
 TEST_F(KeeperTest, FilesOfOthersAreLeftAlone) {
   {
     TestMember one = open(with_quota(100 * kBlock));

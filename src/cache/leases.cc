@@ -142,6 +142,11 @@ uint64_t Leases::outstanding() const {
   return sum;
 }
 
+uint64_t Leases::outstanding(const std::string& member) const {
+  const auto found = leases_.find(member);
+  return found == leases_.end() ? 0 : found->second.outstanding();
+}
+
 uint64_t Leases::reserved() const {
   uint64_t sum = 0;
   for (const auto& [member, lease] : leases_) sum += lease.reserved;
