@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <charconv>
-#include <vector>
+#include <optional>
 
 namespace penstock::cache {
 
@@ -32,19 +32,6 @@ Result<uint64_t> marker_number(std::string_view marker, std::string_view name,
                     fmt::format("{} is damaged: no line '{} NUMBER'", path, name));
 }
 
-Result<void> check_marker(std::string_view marker, const std::string& path) {
-  if (!marker.starts_with(kMarkerTitle)) {
-    return make_error(ErrorCode::kInvalid, fmt::format("{} is not that of a cache", path));
-  }
-  const uint64_t version = PENSTOCK_TRY(marker_number(marker, "version", path));
-  const uint64_t incompatible = PENSTOCK_TRY(marker_number(marker, "incompatible", path));
-  if (version == 1 && incompatible == 0) return {};
-  return make_error(ErrorCode::kUnsupported,
-                    fmt::format("the cache of {} was made by a newer version of Penstock (version "
-                                "{}, features {:#x}); use that one, or another directory",
-                                path, version, incompatible));
-}
-
 // Whether nothing is in `root` but what making a cache leaves when it is interrupted.
 Result<bool> is_unused(io::FileSystem& fs, const std::string& root) {
   bool unused = true;
@@ -57,22 +44,30 @@ Result<bool> is_unused(io::FileSystem& fs, const std::string& root) {
   return unused;
 }
 
+// Nothing when there is none.
+Result<std::optional<std::string>> read_marker(io::FileSystem& fs, const std::string& path) {
+  constexpr uint64_t kMarkerBytesMax = 4096;
+  Result<std::string> marker = io::read_file(fs, path, kMarkerBytesMax);
+  if (marker.ok()) return std::optional(std::move(*marker));
+  if (marker.error().code == ErrorCode::kNotFound) return std::optional<std::string>();
+  if (marker.error().code != ErrorCode::kNoMemory) return marker.error();
+  return make_error(ErrorCode::kInvalid, fmt::format("{} is too long for that of a cache", path));
+}
+
 // The marker, which is made where nothing is.
 Result<std::string> find_marker(io::FileSystem& fs, const std::string& root,
                                 const std::string& path) {
-  constexpr uint64_t kMarkerBytesMax = 4096;
-  Result<std::string> marker = io::read_file(fs, path, kMarkerBytesMax);
-  if (marker.ok() || marker.error().code != ErrorCode::kNotFound) return marker;
-  Result<void> made;
+  std::optional<std::string> marker = PENSTOCK_TRY(read_marker(fs, path));
+  if (marker) return *marker;
   if (PENSTOCK_TRY(is_unused(fs, root))) {
     PENSTOCK_TRY(io::make_directories(fs, root));
-    made = io::write_file_durably(fs, path, kMarker);
+    const Result<void> made = io::write_file_durably(fs, path, kMarker);
     if (made.ok()) return std::string(kMarker);
+    // One of the same number in another container has taken the same temporary name.
+    if (made.error().code != ErrorCode::kNotFound) return made.error();
   }
-  // Another process may just have made it, and may even have been in the way of our making it.
-  marker = io::read_file(fs, path, kMarkerBytesMax);
-  if (marker.ok() || marker.error().code != ErrorCode::kNotFound) return marker;
-  if (!made.ok()) return made.error();
+  marker = PENSTOCK_TRY(read_marker(fs, path));  // Another process may just have made it.
+  if (marker) return *marker;
   return make_error(ErrorCode::kInvalid,
                     fmt::format("{} is not empty and is not a cache (it has no file '{}'): give an "
                                 "empty or a new directory",
@@ -105,16 +100,29 @@ Result<void> make_layout(io::FileSystem& fs, const std::string& root) {
 
 }  // namespace
 
+Result<void> check_marker(std::string_view marker, const std::string& path) {
+  if (!marker.starts_with(kMarkerTitle)) {
+    return make_error(ErrorCode::kInvalid, fmt::format("{} is not that of a cache", path));
+  }
+  const uint64_t version = PENSTOCK_TRY(marker_number(marker, "version", path));
+  const uint64_t incompatible = PENSTOCK_TRY(marker_number(marker, "incompatible", path));
+  if (version == 1 && incompatible == 0) return {};
+  return make_error(ErrorCode::kUnsupported,
+                    fmt::format("the cache of {} was made by a newer version of Penstock (version "
+                                "{}, features {:#x}); use that one, or another directory",
+                                path, version, incompatible));
+}
+
 Result<void> prepare_directory(io::FileSystem& fs, const std::string& root, bool must_exist) {
   const Result<io::FileInfo> there = fs.stat(root);
+  if (!there.ok() && there.error().code != ErrorCode::kNotFound) return there.error();
   if (there.ok() && there->kind != io::FileKind::kDirectory) {
     return make_error(ErrorCode::kInvalid, fmt::format("{} is not a directory", root));
   }
   const std::string path = fmt::format("{}/{}", root, kMarkerName);
   if (must_exist) {
-    const Result<std::string> marker = io::read_file(fs, path, 4096);
-    if (marker.ok()) return check_marker(*marker, path);
-    if (marker.error().code != ErrorCode::kNotFound) return marker.error();
+    const std::optional<std::string> marker = PENSTOCK_TRY(read_marker(fs, path));
+    if (marker) return check_marker(*marker, path);
     return make_error(ErrorCode::kNotFound, fmt::format("there is no cache at {}", root));
   }
   const std::string marker = PENSTOCK_TRY(find_marker(fs, root, path));
