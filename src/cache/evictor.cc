@@ -217,10 +217,10 @@ State Evictor::describe() const {
   state.invited = room_.state().invited;
   state.members = roll_->living() + 1;
   roll_->for_each([&](const std::string& member, const LogPosition& position) {
-    state.rows.push_back({.member = member_hash(member),
-                          .ceiling = leases_.ceiling(member),
-                          .ceiling_max = leases_.ceiling_max(member),
-                          .consumed = position});
+    StateRow& row = state.rows.emplace_back();
+    row.member = member_hash(member);
+    row.consumed = position;
+    leases_.describe(member, row);
   });
   return state;
 }
@@ -327,7 +327,7 @@ void Evictor::on_note(const std::string& member, const Note& note) {
 void Evictor::on_found(const std::string& member) {
   const StateRow* row = inherited_.row_of(member_hash(member));
   if (row == nullptr || is_self(member)) return;
-  leases_.restore(member, *row, static_cast<uint32_t>(inherited_.counter));
+  leases_.restore(member, *row);
 }
 
 void Evictor::on_standing(const std::string& member, const Standing& standing) {

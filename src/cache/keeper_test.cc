@@ -110,11 +110,11 @@ TEST_F(KeeperTest, TheQuotaIsNeverExceeded) {
   }
   uint64_t most = 0;
   for (int i = 0; i < 50; ++i) {
-    most = std::max(most, one.bytes_on_drive());
+    most = std::max(most, bytes_at_a_moment(fs_, kPath));
     std::this_thread::yield();
   }
   for (std::thread& thread : threads) thread.join();
-  most = std::max(most, one.bytes_on_drive());
+  most = std::max(most, bytes_at_a_moment(fs_, kPath));
   EXPECT_LE(most, kQuota);
   EXPECT_GT(filled, 3 * kQuota);
   EXPECT_GT(one.status().evictions, 0u);

@@ -17,7 +17,8 @@ constexpr double kPatienceWithRegulars = 8;
 constexpr double kPatienceUnknown = 10;  // Caches full, while no use ever came back.
 // In a shuffled loop up to a fifth of the entries are late at any time.
 constexpr double kManyLate = 0.4;
-constexpr double kLateMemory = 256;
+constexpr double kFewLate = 0.25;
+constexpr double kLateMemory = 96;
 
 // How many times shorter its turn must be than that of whom it displaces. The mean of k turns in
 // a shuffled loop is at least 1 - 1/k of the loop, so few turns need a large advantage.
@@ -38,7 +39,7 @@ void TurnPolicy::added(const EntryName& name) {
     known->flags |= Entry::kConfirmed;
     return;
   }
-  Entry& entry = table_.insert(name.id);
+  Entry& entry = *table_.insert(name.id);
   entry.blocks = name.blocks;
   entry.since = entry.last = clock_;
   entry.flags = Entry::kConfirmed;
@@ -47,6 +48,8 @@ void TurnPolicy::added(const EntryName& name) {
     entry.since = std::min(ghost->since(), clock_);
     entry.turn = ghost->turn;
     ghosts_.erase(*ghost);
+  } else {
+    entry.flags |= Entry::kUnused;
   }
   invitations_.erase(name.id);
   used_blocks_ += name.blocks;
@@ -61,7 +64,7 @@ void TurnPolicy::forget(Entry& entry) {
 void TurnPolicy::removed(const EntryId& id) {
   Entry* entry = table_.find(id);
   if (entry == nullptr) return;
-  ghosts_.insert(id, entry->since, entry->turn);
+  if (!entry->has(Entry::kUnused)) ghosts_.insert(id, entry->since, entry->turn);
   forget(*entry);
 }
 
@@ -70,7 +73,9 @@ void TurnPolicy::used(const EntryId& id, uint64_t bytes) {
   if (entry == nullptr) return missed(id, bytes, 0);
   clock_ += bytes;
   double length = 0;
-  if (entry->turn.add(share_of(bytes, entry->blocks), clock_ - entry->since, &length)) {
+  if (entry->has(Entry::kUnused)) {
+    entry->since = clock_;
+  } else if (entry->turn.add(share_of(bytes, entry->blocks), clock_ - entry->since, &length)) {
     intervals_.add(length);
     entry->since = clock_;
   } else if (age(*entry) > capacity_ / 2 && !entry->has(Entry::kExpected)) {
@@ -115,7 +120,7 @@ void TurnPolicy::maybe_invite(const EntryId& id, const Turn& turn) {
 void TurnPolicy::expected(const EntryId& id) {
   Entry* entry = table_.find(id);
   if (entry == nullptr) return invitations_.expect(id, clock_ + capacity_);
-  entry->flags = static_cast<uint8_t>((entry->flags & Entry::kConfirmed) | Entry::kExpected);
+  entry->say(Entry::kExpected);
   entry->last = clock_;
 }
 
@@ -123,19 +128,16 @@ void TurnPolicy::finished(const EntryId& id, bool again) {
   invitations_.erase(id);
   Entry* entry = table_.find(id);
   if (entry == nullptr) return;
-  const uint8_t flag = again ? Entry::kAgain : Entry::kFinished;
-  entry->flags = static_cast<uint8_t>((entry->flags & Entry::kConfirmed) | flag);
+  entry->say(again ? Entry::kAgain : Entry::kFinished);
   push(again ? again_ : finished_, id);
-}
-
-bool TurnPolicy::many_are_late() const {
-  return known_ >= kSamples / 2 && late_ > kManyLate * known_;
 }
 
 void TurnPolicy::note_late(int late, int known) {
   const double kept = 1 - known / kLateMemory;
   late_ = late_ * kept + late;
   known_ = known_ * kept + known;
+  const double threshold = many_are_late_ ? kFewLate : kManyLate;
+  many_are_late_ = known_ >= kSamples / 2 && late_ > threshold * known_;
 }
 
 // The age from which an entry is overdue. Never less than half a cache full: no policy would be so
@@ -151,7 +153,7 @@ double TurnPolicy::horizon(const Entry& entry) const {
     horizon = std::min(horizon, std::max(kPatienceWithRegulars * turn.bytes, capacity));
   }
   // Single ones may be late by chance, but not so many: their readers went away.
-  if (turn.known() && many_are_late()) {
+  if (turn.count >= 2 && many_are_late_) {
     horizon = std::min(horizon, std::max(turn.late_after(), capacity / 2));
   }
   return horizon;
@@ -178,7 +180,7 @@ TurnPolicy::Pick TurnPolicy::pick(int samples) {
   for (int i = 0; i < samples; ++i) {
     const Entry& entry = random_entry();
     const auto away = static_cast<double>(age(entry));
-    if (entry.turn.known()) {
+    if (entry.turn.count >= 2) {
       ++known;
       late += away > std::max(entry.turn.late_after(), static_cast<double>(capacity_) / 2);
     }

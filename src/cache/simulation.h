@@ -126,8 +126,13 @@ struct Tally {
   uint64_t bytes = 0;
   uint64_t hit_bytes = 0;
   uint64_t fill_bytes = 0;
-  double hit_rate() const { return bytes == 0 ? 0 : static_cast<double>(hit_bytes) / bytes; }
-  double fill_rate() const { return bytes == 0 ? 0 : static_cast<double>(fill_bytes) / bytes; }
+  double hit_rate() const { return share(hit_bytes); }
+  double fill_rate() const { return share(fill_bytes); }
+
+ private:
+  double share(uint64_t part) const {
+    return bytes == 0 ? 0 : static_cast<double>(part) / static_cast<double>(bytes);
+  }
 };
 
 // A cache of so many windows under our policy. As in the keeper, the policy hears of what happens
@@ -168,6 +173,24 @@ class Cache {
     return tally;
   }
 
+  // For readers that know their future.
+  void expect(uint32_t window) { events_.push_back({Event::kExpected, {.window = window}}); }
+  void finish(uint32_t window, bool again) {
+    events_.push_back({again ? Event::kAgain : Event::kFinished, {.window = window}});
+  }
+  // Brings it in without a read, if it may. True when it is there.
+  bool stage(uint32_t window, bool* filled) {
+    if (window >= present_.size()) present_.resize(window + 1);
+    *filled = false;
+    if (present_[window]) return true;
+    const EntryName name = name_of_window(window);
+    if (!admission_.reserve(name)) return false;
+    admission_.done(name, true);
+    events_.push_back({Event::kAdded, {.window = window}});
+    present_[window] = *filled = true;
+    return true;
+  }
+
   void resize(uint64_t windows) { room_.set_capacity(windows * kFileBytes); }
 
   void tick() {
@@ -181,7 +204,7 @@ class Cache {
   const RoomState& state() const { return room_.state(); }
 
  private:
-  enum class Event : uint8_t { kUsed, kMissed, kAdded };
+  enum class Event : uint8_t { kUsed, kMissed, kAdded, kExpected, kFinished, kAgain };
 
   void note(Event what, const Access& access) {
     const EntryName name = name_of_window(access.window);
@@ -190,8 +213,12 @@ class Cache {
       window_of_[name.id] = access.window;
     } else if (what == Event::kUsed) {
       policy_->used(name.id, access.bytes);
-    } else {
+    } else if (what == Event::kMissed) {
       policy_->missed(name.id, access.bytes, name.blocks);
+    } else if (what == Event::kExpected) {
+      policy_->expected(name.id);
+    } else {
+      policy_->finished(name.id, what == Event::kAgain);
     }
   }
 
