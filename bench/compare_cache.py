@@ -284,6 +284,6 @@ def size_text(count):
 def main(tiny=False):
     sizes = TINY if tiny else Sizes()
     rows = warm_rows(sizes)
-    with servers.s3_server(sizes.server_gib) as server:
+    with servers.s3_server(sizes.server_gib, reuse=tiny) as server:
         rows += cold_rows(sizes, server)
     return [*rows, *hit_rows(sizes), *open_rows(sizes)]
