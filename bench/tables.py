@@ -71,7 +71,8 @@ def mega(rate):
 def cache_cells(row):
     """What ours did, the others, and how they compare."""
     if row["kind"] == "share":
-        return f"{row['ours']:.2f}", f"{row['peer']}: {row['theirs']:.2f}", "–"
+        others = f"{row['peer']}: {row['theirs']:.2f}; answered at once: {row['not_waiting']:.2f}"
+        return f"{row['ours']:.2f}", others, "–"
     if row["kind"] == "seconds":
         first = f"the hit itself took {row['first_hit'] * 1e3:.1f} ms"
         return f"{row['ours']:.2f} s", f"{first}; all counted after {row['counted']:.1f} s", "–"
