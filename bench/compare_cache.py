@@ -270,14 +270,19 @@ def make_open_rows(sizes, answers):
     opening = {"name": f"opening a cache of {names} until its first hit", "kind": "seconds"}
     opening |= {"ours": ready, "counted": counted, "bar": "< 2 s", "passed": ready < 2}
     opening["first_hit"] = max(one["first_hit_seconds"] for one in answers)
+    return [opening, memory_row(names, answers)]
+
+
+def memory_row(names, answers):
+    """Also without the windows, which may not have needed all that they may have."""
     worst = max(answers, key=lambda one: one["rss_peak_bytes"])
-    ceiling = worst["rss_before_bytes"] + worst["memory_bytes"] + FIXED_MEMORY
-    ceiling += ENTRY_MEMORY * worst["entries"]
-    memory = {"name": f"memory of a process with a cache of {names}", "kind": "memory"}
-    memory |= {"ours": worst["rss_peak_bytes"], "theirs": ceiling, "bar": "≤ the ceiling"}
-    memory["passed"] = memory["ours"] <= ceiling
-    memory["runs"] = answers
-    return [opening, memory]
+    rest_ceiling = ENTRY_MEMORY * worst["entries"] + FIXED_MEMORY
+    ceiling = worst["rss_before_bytes"] + worst["memory_bytes"] + rest_ceiling
+    rest = worst["rss_peak_bytes"] - worst["rss_before_bytes"] - worst["memory_peak_bytes"]
+    made = {"name": f"memory of a process with a cache of {names}", "kind": "memory"}
+    made |= {"ours": worst["rss_peak_bytes"], "theirs": ceiling, "bar": "≤ both ceilings"}
+    made |= {"rest": rest, "rest_ceiling": rest_ceiling, "runs": answers}
+    return {**made, "passed": made["ours"] <= ceiling and rest <= rest_ceiling}
 
 
 def size_text(count):

@@ -64,8 +64,13 @@ def run(name, docs, tiny):
     return passed
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def stop(number, _frame):
-    """As Ctrl-C: what was started is stopped, and what was made is removed, on the way out."""
+    """On the way out, what was started is stopped and what was made is removed: once, in peace."""
+    for one in SIGNALS:
+        signal.signal(one, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
@@ -81,7 +86,7 @@ def main():
         parser.error(f"no benchmark '{unknown[0]}': choose from {', '.join(able)}")
     if arguments.tiny and arguments.update_docs:
         parser.error("--tiny makes no figures for the documentation")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, stop)
     names = arguments.names or able
     passed = [run(name, arguments.update_docs, arguments.tiny) for name in names]

@@ -77,7 +77,10 @@ def cache_cells(row):
         first = f"the hit itself took {row['first_hit'] * 1e3:.1f} ms"
         return f"{row['ours']:.2f} s", f"{first}; all counted after {row['counted']:.1f} s", "–"
     if row["kind"] == "memory":
-        return f"{row['ours'] / 2**20:.0f} MiB", f"ceiling: {row['theirs'] / 2**20:.0f} MiB", "–"
+        ours, ceiling, rest, rest_ceiling = (
+            f"{row[key] / 2**20:.0f} MiB" for key in ("ours", "theirs", "rest", "rest_ceiling")
+        )
+        return ours, f"ceiling: {ceiling}; besides windows: {rest}, ceiling: {rest_ceiling}", "–"
 
     def cell(label):
         used = row["cpu_per_gib"].get(label)
