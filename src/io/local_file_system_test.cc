@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -134,6 +135,22 @@ TEST_P(LocalFileSystemTest, ManyChainsOfRegisteredReadsFromCompletions) {
   for (unsigned i = 0; i < held.size(); ++i) chain.step(held[i], i);
   finished.wait();
   for (const Buffer& buffer : held) EXPECT_EQ(buffer.data()[4095], std::byte{7});
+}
+
+// A region's id is given to other memory before the rings have heard that the first is gone.
+TEST_P(LocalFileSystemTest, AReusedRegionIsNotDroppedWithItsPredecessor) {
+  const auto file = make_file("f", kMiB, CacheMode::kDirect);
+  const auto buffers = *BufferProvider::create({.budget_bytes = 8 * kMiB});
+  const std::array<Buffer, 2> memory = {*buffers->take(kMiB), *buffers->take(kMiB)};
+  MemoryRegistrar& registrar = *fs_->registrar();
+  for (size_t turn = 0; turn < 1000; ++turn) {
+    const Buffer& buffer = memory[turn % 2];
+    const uint32_t region = registrar.add_region(buffer.bytes());
+    IoRequest request = IoRequest::read(0, MemorySlice(buffer.data(), 4096, region), {});
+    const Result<void> got = run_all(*file, std::span(&request, 1));
+    if (region != 0) registrar.remove_region(region);
+    ASSERT_TRUE(got.ok()) << turn << ": " << got.error().to_string();
+  }
 }
 
 TEST_P(LocalFileSystemTest, ASmallQueueStillTakesALargeBatch) {
