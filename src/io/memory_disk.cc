@@ -146,7 +146,8 @@ Result<InodeId> MemoryDisk::make_inode(const MemoryCall& call, const Place& plac
   return id;
 }
 
-Result<InodeId> MemoryDisk::open(const std::string& path, Create create, mode_t permissions) {
+Result<InodeId> MemoryDisk::open(const std::string& path, Access access, Create create,
+                                 mode_t permissions) {
   const MemoryCall call{"open", path};
   const Place place = PENSTOCK_TRY(find(call, create != Create::kMustNotExist));
   InodeId id = place.inode;
@@ -156,7 +157,8 @@ Result<InodeId> MemoryDisk::open(const std::string& path, Create create, mode_t 
     id = PENSTOCK_TRY(make_inode(call, place, FileKind::kFile, permissions));
   } else {
     if (create == Create::kMustNotExist) return call.error(EEXIST);
-    if (at(id).kind == FileKind::kDirectory) return call.error(EISDIR);
+    const bool only_looks = access == Access::kRead && create == Create::kNever;
+    if (at(id).kind == FileKind::kDirectory && !only_looks) return call.error(EISDIR);
     if (create == Create::kTruncate) PENSTOCK_TRY(resize(call, id, 0));
   }
   ++at(id).opens;

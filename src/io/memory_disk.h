@@ -67,7 +67,7 @@ class MemoryDisk {
   uint64_t boot() const { return boot_; }
 
   // The namespace.
-  Result<InodeId> open(const std::string& path, Create create, mode_t permissions);
+  Result<InodeId> open(const std::string& path, Access access, Create create, mode_t permissions);
   void close(InodeId id);
   Result<FileInfo> stat(const std::string& path, bool follow) const;
   Result<std::string> read_link(const std::string& path) const;

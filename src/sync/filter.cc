@@ -10,12 +10,12 @@ namespace {
 
 struct Token {
   enum class Kind : uint8_t {
-    kByte,         // That byte.
-    kAny,          // '?'
-    kStar,         // '*'
-    kStars,        // "**"
-    kFolders,      // "**/": none, or what kInFolders goes on with.
-    kInFolders,    // Inside of some folders; ends after a '/'.
+    kByte,       // That byte.
+    kAny,        // '?'
+    kStar,       // '*'
+    kStars,      // "**"
+    kFolders,    // "**/": none, or what kInFolders goes on with.
+    kInFolders,  // Inside of some folders; ends after a '/'.
   };
   Kind kind = Kind::kByte;
   char byte = 0;
@@ -165,8 +165,7 @@ bool FilterList::may_select_below(std::string_view folder) const {
 
 Result<void> check_filter(const Filter& filter) {
   const auto refuse = [&](std::string_view why) {
-    return make_error(ErrorCode::kInvalid,
-                      fmt::format("the filter '{}' {}", filter.pattern, why));
+    return make_error(ErrorCode::kInvalid, fmt::format("the filter '{}' {}", filter.pattern, why));
   };
   std::string_view glob = filter.pattern;
   if (glob.starts_with('/')) glob.remove_prefix(1);
