@@ -423,6 +423,31 @@ TEST_P(StoreConformance, ReadObjectGivesTheWholeOrRefuses) {
   EXPECT_THAT(read_object(*store_, "missing", kMiB), FailsWith(ErrorCode::kNotFound));
 }
 
+TEST_P(StoreConformance, IdentityIsItsOwn) {
+  const std::string identity = store_->identity();
+  EXPECT_TRUE(identity.ends_with('/')) << identity;
+  EXPECT_FALSE(identity.ends_with("//")) << identity;
+  put("k", make_bytes(10, 1));
+  EXPECT_EQ(store_->identity(), identity);
+  if (GetParam().reopens) {
+    EXPECT_EQ(bed_->open()->identity(), identity);
+  }
+  const std::unique_ptr<StoreBed> elsewhere = GetParam().make();
+  const std::string other = elsewhere->open()->identity();
+  EXPECT_FALSE(other.starts_with(identity) || identity.starts_with(other)) << other;
+}
+
+TEST_P(StoreConformance, IdentityAndKeyTogetherNameAnObject) {
+  put("a/b/c", make_bytes(10, 1));
+  const std::unique_ptr<ObjectStore> outer = bed_->open_folder("a");
+  if (outer == nullptr) GTEST_SKIP() << "folders are no stores of their own";
+  const std::unique_ptr<ObjectStore> inner = bed_->open_folder("a/b/");
+  EXPECT_EQ(outer->identity() + "b/c", store_->identity() + "a/b/c");
+  EXPECT_EQ(inner->identity() + "c", store_->identity() + "a/b/c");
+  EXPECT_EQ(*get_all(*outer, "b/c"), make_bytes(10, 1));
+  EXPECT_EQ(*get_all(*inner, "c"), make_bytes(10, 1));
+}
+
 TEST_P(StoreConformance, DescribesItself) {
   EXPECT_FALSE(store_->description().empty());
   EXPECT_TRUE(store_->capabilities().writable);

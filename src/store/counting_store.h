@@ -46,6 +46,7 @@ class CountingStore final : public ObjectStore {
   Result<std::unique_ptr<Upload>> start_upload(std::string key, PutOptions options) override;
   Capabilities capabilities() const override { return inner_->capabilities(); }
   std::string description() const override { return inner_->description(); }
+  std::string identity() const override { return inner_->identity(); }
 
  private:
   struct Counters {

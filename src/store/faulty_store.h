@@ -55,6 +55,7 @@ class FaultyStore final : public ObjectStore {
   Result<std::unique_ptr<Upload>> start_upload(std::string key, PutOptions options) override;
   Capabilities capabilities() const override { return inner_->capabilities(); }
   std::string description() const override { return inner_->description(); }
+  std::string identity() const override { return inner_->identity(); }
 
  private:
   struct Fault {

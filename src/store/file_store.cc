@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "store/identity.h"
+
 namespace penstock::store {
 
 namespace {
@@ -25,11 +27,12 @@ bool is_missing(const Error& error) {
 
 }  // namespace
 
-FileStore::FileStore(io::FileSystem& fs, std::string root,
+FileStore::FileStore(io::FileSystem& fs, std::string root, std::string identity,
                      std::optional<TemporaryDirectory> temporary)
     : BlockingStore("store-file", kThreads),
       fs_(fs),
       root_(std::move(root)),
+      identity_(std::move(identity)),
       pending_(fmt::format("{}/pending-{}", root_, fs.boot_id())),
       promoting_(fmt::format("{}/promoting-{}", root_, fs.boot_id())),
       objects_(root_ + "/objects"),
@@ -179,13 +182,14 @@ Result<std::unique_ptr<ObjectStore>> open_file_store(io::FileSystem& fs,
                                   kRootBytesMax, root.size()));
   }
   PENSTOCK_TRY(prepare_file_store(fs, root, read_only));
+  std::string identity = PENSTOCK_TRY(directory_identity(fs, "file", root));
   std::optional<TemporaryDirectory> temporary;
   if (!read_only) {
     PENSTOCK_TRY(discard_leftovers(fs, root));
     temporary = PENSTOCK_TRY(make_temporary_directory(fs, root));
   }
   return std::unique_ptr<ObjectStore>(
-      std::make_unique<FileStore>(fs, std::move(root), std::move(temporary)));
+      std::make_unique<FileStore>(fs, std::move(root), std::move(identity), std::move(temporary)));
 }
 
 }  // namespace penstock::store

@@ -71,13 +71,15 @@ class ListCursor {
 class FileStore final : public BlockingStore {
  public:
   // Read-only without a temporary directory.
-  FileStore(io::FileSystem& fs, std::string root, std::optional<TemporaryDirectory> temporary);
+  FileStore(io::FileSystem& fs, std::string root, std::string identity,
+            std::optional<TemporaryDirectory> temporary);
   ~FileStore() override;
 
   Capabilities capabilities() const override {
     return {.writable = temporary_.has_value(), .shared = false};
   }
   std::string description() const override { return "file:" + root_; }
+  std::string identity() const override { return identity_; }
 
  protected:
   Result<GetResult> do_get(const std::string& key, uint64_t offset, std::span<std::byte> into,
@@ -129,6 +131,7 @@ class FileStore final : public BlockingStore {
 
   io::FileSystem& fs_;
   const std::string root_;
+  const std::string identity_;
   const std::string pending_;
   const std::string promoting_;
   const std::string objects_;

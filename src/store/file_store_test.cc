@@ -72,6 +72,16 @@ TEST(FileStore, RefusesADirectoryThatIsNotItsOwn) {
   EXPECT_THAT(open_file_store(fs, "/home/letters/mum.txt"), ::testing::Not(IsOk()));
 }
 
+TEST(FileStore, IdentityIsTheRealPath) {
+  MemoryFileSystem fs;
+  ASSERT_THAT(fs.make_symlink("objects", "/alias"), IsOk());
+  EXPECT_EQ((*open_file_store(fs, "/objects/"))->identity(), "file:/objects/");
+  EXPECT_EQ((*open_file_store(fs, "/alias"))->identity(), "file:/objects/");
+  EXPECT_EQ((*open_file_store(fs, "/alias", true))->identity(), "file:/objects/");
+  const std::string relative = (*open_file_store(fs, "objects"))->identity();
+  EXPECT_NE((*open_file_store(fs, "objects"))->identity(), relative);
+}
+
 TEST(FileStore, RefusesNewerVersionsAndUnknownFeatures) {
   const auto open_with = [](std::string_view version, std::string_view to_write,
                             std::string_view incompatible, bool read_only) {

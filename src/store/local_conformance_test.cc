@@ -1,6 +1,7 @@
 // The stores that need no network, under the tests that all stores pass.
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 
 #include "io/memory_file_system.h"
@@ -42,24 +43,38 @@ class OneStoreBed : public StoreBed {
 
 class MemoryDirectoryBed : public StoreBed {
  public:
-  explicit MemoryDirectoryBed(Open open) : open_(std::move(open)) {
-    EXPECT_THAT(fs_.make_directory("/store"), IsOk());
+  MemoryDirectoryBed(Open open, bool tree) : open_(std::move(open)), tree_(tree) {
+    EXPECT_THAT(fs_.make_directory(path_), IsOk());
   }
-  std::unique_ptr<ObjectStore> open() override { return must(open_(fs_, "/store")); }
+  std::unique_ptr<ObjectStore> open() override { return must(open_(fs_, path_)); }
+  std::unique_ptr<ObjectStore> open_folder(const std::string& folder) override {
+    return tree_ ? must(open_(fs_, path_ + "/" + folder)) : nullptr;
+  }
 
  private:
+  // Of its own: all these file systems pass for the machine's.
+  static std::string next_path() {
+    static std::atomic<int> next{0};
+    return "/store-" + std::to_string(next++);
+  }
+
   const Open open_;
+  const bool tree_;
+  const std::string path_ = next_path();
   io::MemoryFileSystem fs_;
 };
 
 class LocalDirectoryBed : public StoreBed {
  public:
-  explicit LocalDirectoryBed(Open open) : open_(std::move(open)) {
+  LocalDirectoryBed(Open open, bool tree) : open_(std::move(open)), tree_(tree) {
     std::string name = std::filesystem::temp_directory_path() / "penstock-store-XXXXXX";
     path_ = mkdtemp(name.data());
   }
   ~LocalDirectoryBed() override { std::filesystem::remove_all(path_); }
   std::unique_ptr<ObjectStore> open() override { return must(open_(local(), path_)); }
+  std::unique_ptr<ObjectStore> open_folder(const std::string& folder) override {
+    return tree_ ? must(open_(local(), path_ + "/" + folder)) : nullptr;
+  }
 
  private:
   static io::FileSystem& local() {
@@ -69,6 +84,7 @@ class LocalDirectoryBed : public StoreBed {
   }
 
   const Open open_;
+  const bool tree_;
   std::string path_;
 };
 
@@ -85,9 +101,10 @@ StoreKind in_directory(std::string name, Open open, bool tree) {
   StoreKind kind;
   kind.remote = std::is_same_v<Bed, LocalDirectoryBed>;  // Syncs of a real disk take their time.
   kind.name = std::move(name);
-  kind.make = [open = std::move(open)] { return std::make_unique<Bed>(open); };
+  kind.make = [open = std::move(open), tree] { return std::make_unique<Bed>(open, tree); };
   kind.nests = !tree;
   if (tree) kind.part_bytes_max = 255;
+  if (tree) kind.attributes = Attributes::kOfFile;
   return kind;
 }
 

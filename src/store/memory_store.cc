@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "store/blocking_store.h"
+#include "store/identity.h"
 #include "store/list_page.h"
 
 namespace penstock::store {
@@ -20,6 +21,7 @@ class MemoryStore final : public BlockingStore {
 
   Capabilities capabilities() const override { return {.shared = false}; }
   std::string description() const override { return "memory:"; }
+  std::string identity() const override { return identity_; }
 
   Result<ObjectInfo> publish(const std::string& key, std::vector<std::byte> bytes, bool if_absent);
 
@@ -51,6 +53,7 @@ class MemoryStore final : public BlockingStore {
   static ObjectInfo info_of(const std::string& key, const Object& object);
   Result<ObjectRef> find(const std::string& key);
 
+  const std::string identity_ = own_identity("memory");
   std::mutex mutex_;
   std::map<std::string, ObjectRef, std::less<>> objects_;
   uint64_t versions_ = 0;

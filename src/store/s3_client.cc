@@ -47,6 +47,7 @@ Result<std::shared_ptr<S3Client>> S3Client::create(const std::string& bucket,
   PENSTOCK_TRY(validate(options));
   std::shared_ptr<S3Client> client(new S3Client(bucket, options));
   client->target_ = std::make_shared<const S3Target>(PENSTOCK_TRY(make_s3_target(options, bucket)));
+  client->identity_ = client->target_->identity;
   const size_t loops = loop_count(options);
   for (size_t i = 0; i < loops; ++i) {
     HttpSettings settings;

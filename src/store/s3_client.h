@@ -67,6 +67,8 @@ class S3Client {
 
   const S3Options& options() const { return options_; }
   const std::string& bucket() const { return bucket_; }
+  // S3Target::identity as configured, wherever the bucket turns out to be.
+  const std::string& identity() const { return identity_; }
   S3Place place() const { return place(*target()); }
   // "GET s3://bucket/key"
   std::string describe(HttpMethod method, const std::string& key) const;
@@ -93,6 +95,7 @@ class S3Client {
   HttpRequest sign(const S3Request& request, const S3Target& target, int64_t clock_lead_s);
 
   const std::string bucket_;
+  std::string identity_;
   const S3Options options_;
   const S3Metrics& metrics_ = S3Metrics::get();
   Signer signer_;

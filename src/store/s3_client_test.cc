@@ -50,6 +50,42 @@ TEST(S3Endpoint, StyleFollowsServerAndBucket) {
   EXPECT_EQ(url_of(own, "data", "k"), "http://[::1]/data/k");
 }
 
+std::string identity_of(S3Options options, const std::string& bucket) {
+  const auto target = make_s3_target(options, bucket);
+  return target.ok() ? target->identity : target.error().to_string();
+}
+
+TEST(S3Endpoint, IdentityIsTheSameInEitherStyleAndForEveryone) {
+  S3Options aws = with_keys();
+  aws.region = "eu-west-3";
+  EXPECT_EQ(identity_of(aws, "data"), "s3://s3.eu-west-3.amazonaws.com/data/");
+  aws.style = AddressStyle::kPath;
+  aws.access_key = "other";
+  EXPECT_EQ(identity_of(aws, "data"), "s3://s3.eu-west-3.amazonaws.com/data/");
+  S3Options own = with_keys();
+  for (const char* endpoint : {"http://ceph:7480", "http://ceph:7480/", "http://Ceph:7480"}) {
+    own.endpoint = endpoint;
+    for (const AddressStyle style : {AddressStyle::kPath, AddressStyle::kVirtualHost}) {
+      own.style = style;
+      EXPECT_EQ(identity_of(own, "data"), "s3://ceph:7480/data/");
+    }
+  }
+  own.endpoint = "https://gate:443/s3";
+  EXPECT_EQ(identity_of(own, "data"), "s3://gate/s3/data/");
+}
+
+TEST(S3Endpoint, IdentityDiffersWhereTheServerMay) {
+  S3Options own = with_keys();
+  own.endpoint = "http://gate";
+  EXPECT_EQ(identity_of(own, "data"), "s3://gate:80/data/");
+  own.endpoint = "http://[::1]";
+  EXPECT_EQ(identity_of(own, "data"), "s3://[::1]:80/data/");
+  own.endpoint = "http://[::1]:81";
+  EXPECT_EQ(identity_of(own, "data"), "s3://[::1]:81/data/");
+  own.endpoint = "https://gate";
+  EXPECT_EQ(identity_of(own, "Data"), "s3://gate/Data/");
+}
+
 TEST(S3Endpoint, RefusesWhatIsNone) {
   for (const char* endpoint : {"ceph:7480", "ftp://x", "http://", "http://:80", "http://h:0",
                                "http://h:99999", "http://h:", "http://a b", "http://h?x"}) {

@@ -27,6 +27,12 @@ Error refuse(const std::string& endpoint, std::string_view expected) {
                   at == std::string::npos ? endpoint : "..." + endpoint.substr(at), expected));
 }
 
+// Where the port begins, if one is there; the colons of an IPv6 address are in brackets.
+size_t port_colon(const std::string& host) {
+  const size_t bracket = host.find(']');
+  return host.find(':', bracket == std::string::npos ? 0 : bracket);
+}
+
 bool is_port(std::string_view text) {
   uint32_t port = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -56,8 +62,7 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
   endpoint.path = rest.substr(slash);
   while (endpoint.path.ends_with('/')) endpoint.path.pop_back();
   endpoint.host = rest.substr(0, slash);
-  const size_t bracket = endpoint.host.find(']');
-  const size_t colon = endpoint.host.find(':', bracket == std::string::npos ? 0 : bracket);
+  const size_t colon = port_colon(endpoint.host);
   if (endpoint.host.empty() || colon == 0) return refuse(text, "a host");
   if (colon != std::string::npos) {
     const std::string port = endpoint.host.substr(colon + 1);
@@ -96,6 +101,15 @@ bool use_virtual_host(const S3Options& options, const Endpoint& endpoint,
   return false;
 }
 
+std::string identity_of(const Endpoint& endpoint, const std::string& bucket) {
+  std::string host = endpoint.host;
+  for (char& c : host) {  // Names of hosts know no case.
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (!endpoint.tls && port_colon(host) == std::string::npos) host += ":80";
+  return fmt::format("s3://{}{}/{}/", host, endpoint.path, bucket);
+}
+
 }  // namespace
 
 std::string S3Target::encoded_path(std::string_view key) const {
@@ -123,6 +137,7 @@ Result<S3Target> make_s3_target(const S3Options& options, const std::string& buc
   }
   const Endpoint endpoint = PENSTOCK_TRY(parse_endpoint(address));
   S3Target target;
+  target.identity = identity_of(endpoint, bucket);
   target.tls = endpoint.tls;
   target.region = options.region;
   if (use_virtual_host(options, endpoint, bucket)) {

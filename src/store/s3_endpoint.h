@@ -14,6 +14,9 @@ struct S3Target {
   std::string host;       // As in the Host header: with the port unless it is the scheme's own.
   std::string base_path;  // What goes before the key, encoded: "", "/bucket", "/gateway/bucket".
   std::string region;
+  // "s3://HOST[:PORT]/bucket/", the same in either style. Without TLS always with a port: another
+  // server may listen on the one that is TLS's own.
+  std::string identity;
 
   std::string encoded_path(std::string_view key) const;
   std::string url(std::string_view encoded_path, std::string_view query) const;

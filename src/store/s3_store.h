@@ -36,6 +36,7 @@ class S3Store : public ObjectStore {
   Result<std::unique_ptr<Upload>> start_upload(std::string key, PutOptions options) override;
   Capabilities capabilities() const override;
   std::string description() const override;
+  std::string identity() const override { return client_->identity() + prefix_; }
 
   S3Client& client() { return *client_; }
 

@@ -6,8 +6,10 @@
 #include <mutex>
 #include <random>
 
+#include "base/log.h"
 #include "store/blocking_store.h"
 #include "store/directory_sync.h"
+#include "store/identity.h"
 #include "store/temporary_file.h"
 #include "store/tree_files.h"
 
@@ -24,8 +26,31 @@ constexpr int kReadAttempts = 3;
 constexpr std::chrono::seconds kWalkLifetime{5};
 
 ObjectInfo info_of(const std::string& key, const io::FileInfo& info) {
-  return {key, info.size, fmt::format("{:x}-{:x}-{:x}", info.size, info.mtime_ns, info.inode),
-          info.mtime_ns};
+  return {key,
+          info.size,
+          fmt::format("{:x}-{:x}-{:x}", info.size, info.mtime_ns, info.inode),
+          info.mtime_ns,
+          info.mtime_ns,
+          info.mode & kKeptModeBits};
+}
+
+// Some file systems (FAT, shares of other systems) have no modes, or let nobody set times: the
+// object is as good without.
+Result<void> keep_attributes(io::File& file, const PutOptions& options,
+                             const std::string& description) {
+  std::optional<uint32_t> mode = options.mode;
+  if (mode) *mode &= kKeptModeBits;
+  const auto refused = [](const Result<void>& set) {
+    return !set.ok() && (set.error().code == ErrorCode::kPermission ||
+                         set.error().code == ErrorCode::kUnsupported);
+  };
+  Result<void> set = file.set_attributes(mode, options.mtime_ns);
+  if (!refused(set)) return set;
+  log_once(LogLevel::kWarn, "tree-attributes." + description,
+           "its file system does not let modes or times be set: they are not kept",
+           {{"store", description}, {"error", set.error().to_string()}});
+  if (mode) set = file.set_attributes(std::nullopt, options.mtime_ns);
+  return refused(set) ? Result<void>() : set;
 }
 
 std::string_view folder_of(std::string_view key) {
@@ -35,11 +60,13 @@ std::string_view folder_of(std::string_view key) {
 
 class TreeStore final : public BlockingStore {
  public:
-  TreeStore(io::FileSystem& fs, std::string root, std::string name, const TreeOptions& options);
+  TreeStore(io::FileSystem& fs, std::string root, std::string name, std::string identity,
+            const TreeOptions& options);
   ~TreeStore() override { finish_calls(); }
 
   Capabilities capabilities() const override { return {.writable = !options_.read_only}; }
   std::string description() const override { return "tree:" + name_; }
+  std::string identity() const override { return identity_; }
 
  protected:
   Result<GetResult> do_get(const std::string& key, uint64_t offset, std::span<std::byte> into,
@@ -85,6 +112,7 @@ class TreeStore final : public BlockingStore {
   io::FileSystem& fs_;
   const std::string root_;
   const std::string name_;  // As the caller wrote it.
+  const std::string identity_;
   const TreeOptions options_;
   const uint64_t session_;
   const TreeFiles files_;
@@ -104,12 +132,13 @@ uint64_t random_number() {
   return (uint64_t{device()} << 32) | device();
 }
 
-TreeStore::TreeStore(io::FileSystem& fs, std::string root, std::string name,
+TreeStore::TreeStore(io::FileSystem& fs, std::string root, std::string name, std::string identity,
                      const TreeOptions& options)
     : BlockingStore("store-tree", kThreads),
       fs_(fs),
       root_(std::move(root)),
       name_(std::move(name)),
+      identity_(std::move(identity)),
       options_(options),
       session_(random_number()),
       files_(fs, root_),
@@ -202,8 +231,13 @@ Result<std::unique_ptr<TemporaryFile>> TreeStore::start_file(const std::string& 
 
 Result<ObjectInfo> TreeStore::publish(TemporaryFile& file, const std::string& key,
                                       const PutOptions& options) {
+  const bool keeps = options.mode || options.mtime_ns;
+  // Last, as writing changes the time.
+  if (keeps) PENSTOCK_TRY(keep_attributes(file.file(), options, description()));
   // A failure is final: the file is removed, never synced again.
-  if (options_.sync_before_publish) PENSTOCK_TRY(file.file().data_sync());
+  if (options_.sync_before_publish) {
+    PENSTOCK_TRY(keeps ? file.file().sync() : file.file().data_sync());
+  }
   const io::FileInfo info = PENSTOCK_TRY(file.file().stat());
   PENSTOCK_TRY(file.file().close());
   PENSTOCK_TRY(check_call(options));
@@ -238,6 +272,8 @@ Result<ObjectInfo> TreeStore::do_copy(const std::string& from, const std::string
   if (after.size != before.size || after.mtime_ns != before.mtime_ns) return changed(from);
   PutOptions put;
   static_cast<CallOptions&>(put) = options;
+  put.mtime_ns = before.mtime_ns;
+  put.mode = before.mode;
   return publish(*file, to, put);
 }
 
@@ -352,7 +388,9 @@ Result<std::unique_ptr<ObjectStore>> open_tree_store(io::FileSystem& fs,
   if (info.kind != io::FileKind::kDirectory) {
     return make_error(ErrorCode::kInvalid, fmt::format("{} is not a directory", name));
   }
-  return std::unique_ptr<ObjectStore>(std::make_unique<TreeStore>(fs, root, name, options));
+  const std::string identity = PENSTOCK_TRY(directory_identity(fs, "tree", root));
+  return std::unique_ptr<ObjectStore>(
+      std::make_unique<TreeStore>(fs, root, name, identity, options));
 }
 
 }  // namespace penstock::store

@@ -29,6 +29,16 @@ TEST(CountingStore, CountsCallsBytesAndErrors) {
   EXPECT_EQ(call_kind_name(CallKind::kUpload), "upload");
 }
 
+TEST(WrappingStores, AreWhatTheyWrap) {
+  const std::unique_ptr<ObjectStore> one = make_memory_store();
+  EXPECT_NE(one->identity(), make_memory_store()->identity());
+  auto inner = make_memory_store();
+  const std::string identity = inner->identity();
+  auto counting = std::make_unique<CountingStore>(std::move(inner));
+  EXPECT_EQ(counting->identity(), identity);
+  EXPECT_EQ(FaultyStore(std::move(counting), {}).identity(), identity);
+}
+
 TEST(FaultyStore, FailsTheCallItIsToldTo) {
   FaultyStoreOptions options;
   options.fail_at = 2;

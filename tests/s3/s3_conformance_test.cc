@@ -14,8 +14,9 @@ namespace {
 class S3Bed : public StoreBed {
  public:
   S3Bed() { EXPECT_THAT(create_bucket(bucket_, S3TestServer::get().options), IsOk()); }
-  std::unique_ptr<ObjectStore> open() override {
-    auto store = make_s3_store(bucket_, "", S3TestServer::get().options, {});
+  std::unique_ptr<ObjectStore> open() override { return open_folder(""); }
+  std::unique_ptr<ObjectStore> open_folder(const std::string& folder) override {
+    auto store = make_s3_store(bucket_, folder, S3TestServer::get().options, {});
     EXPECT_THAT(store, IsOk());
     return store.ok() ? std::move(*store) : nullptr;
   }
@@ -34,6 +35,7 @@ StoreKind s3_kind() {
   kind.make = [] { return std::make_unique<S3Bed>(); };
   kind.remote = true;
   kind.any_bytes = false;
+  kind.attributes = Attributes::kMetadata;
   return kind;
 }
 
