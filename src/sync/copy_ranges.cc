@@ -104,6 +104,7 @@ void Copier::write_range(const std::shared_ptr<Large>& large, uint64_t offset,
         make_error(ErrorCode::kChanged,
                    fmt::format("'{}' became shorter while it was copied", large->item.key), true);
   } else if (!large->has_failed()) {
+    context_.tally.moved(got->bytes);
     written = large->file->write(offset, buffer.bytes(), context_.options.verify);
   }
   queue_.release_slot();

@@ -48,6 +48,7 @@ void Copier::on_small_read(const std::shared_ptr<Small>& job, Result<store::GetR
     queue_.release_slot();
     return try_again_or_fail(std::move(job->item), read.error());
   }
+  context_.tally.moved(size);
   job->info = std::move(got->info);
   put_small(job);
 }

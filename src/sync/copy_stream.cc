@@ -99,6 +99,7 @@ Result<void> Copier::copy_stream(const CopyItem& item) {
   Stream stream(context_, item);
   while (std::optional<io::Buffer> range = PENSTOCK_TRY(stream.next())) {
     PENSTOCK_TRY(upload->write(range->bytes()));
+    context_.tally.moved(range->size());
   }
   const store::ObjectInfo put = PENSTOCK_TRY(upload->finish());
   if (put.size == item.source.size) return {};

@@ -65,6 +65,7 @@ Progress Tally::progress() const {
   // Before what it is compared with, so that nobody sees more done than there is to do.
   progress.copied = copied_;
   progress.copied_bytes = copied_bytes_;
+  progress.moved_bytes = moved_bytes_;
   progress.listing_done = listing_done_;
   progress.listed = listed_;
   progress.same = same_;

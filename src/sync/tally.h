@@ -21,6 +21,7 @@ class Tally {
   void listing_done() { listing_done_ = true; }
   void same() { ++same_; }
   void to_copy(uint64_t bytes);
+  void moved(uint64_t bytes) { moved_bytes_ += bytes; }
   void copied(uint64_t bytes);
   void deleted(uint64_t objects) { deleted_ += objects; }
   // What a stop cut off is no failure.
@@ -42,6 +43,7 @@ class Tally {
   std::atomic<uint64_t> to_copy_bytes_{0};
   std::atomic<uint64_t> copied_{0};
   std::atomic<uint64_t> copied_bytes_{0};
+  std::atomic<uint64_t> moved_bytes_{0};
   std::atomic<uint64_t> deleted_{0};
   std::atomic<uint64_t> failed_{0};
   std::atomic<uint64_t> skipped_{0};
