@@ -220,6 +220,7 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
+  // A directory opens for reading only (kBuffered), to be looked at and given attributes.
   virtual Result<std::unique_ptr<File>> open(const std::string& path,
                                              const OpenOptions& options) = 0;
   // Follows symbolic links; `stat_link` tells about the link itself.

@@ -106,6 +106,18 @@ TEST_P(FileSystemConformance, PlainOnlyFollowsNoLink) {
   PENSTOCK_EXPECT_ERROR(fs().open(path("no"), plain), kNotFound);
 }
 
+TEST_P(FileSystemConformance, ADirectoryOpensToBeGivenAttributes) {
+  PENSTOCK_EXPECT_OK(fs().make_directory(path("d"), 0700));
+  const auto directory = fs().open(path("d"), {});
+  ASSERT_TRUE(directory.ok()) << directory.error().to_string();
+  EXPECT_EQ((*directory)->stat()->kind, FileKind::kDirectory);
+  PENSTOCK_EXPECT_OK((*directory)->set_attributes(0711, 1'000'000'000));
+  EXPECT_EQ(fs().stat(path("d"))->mode, 0711u);
+  EXPECT_EQ(fs().stat(path("d"))->mtime_ns, 1'000'000'000);
+  std::byte byte;
+  EXPECT_EQ(errno_of((*directory)->read(0, {&byte, 1})), EISDIR);
+}
+
 TEST_P(FileSystemConformance, WithoutRequireModeAFileOpensInSomeMode) {
   OpenOptions lenient = options(Create::kIfMissing);
   lenient.require_mode = false;

@@ -147,19 +147,22 @@ Result<InodeId> MemoryDisk::make_inode(const MemoryCall& call, const Place& plac
   return id;
 }
 
-Result<InodeId> MemoryDisk::open(const std::string& path, Create create, mode_t permissions,
-                                 bool follow_last, bool refuse_links) {
+Result<InodeId> MemoryDisk::open(const std::string& path, const OpenOptions& options) {
   const MemoryCall call{"open", path};
-  const Place place =
-      PENSTOCK_TRY(find(call, follow_last && create != Create::kMustNotExist, refuse_links));
+  const Create create = options.create;
+  const bool follow_last = create != Create::kMustNotExist && !options.plain_only;
+  const Place place = PENSTOCK_TRY(find(call, follow_last, !options.follow_links));
   InodeId id = place.inode;
   if (id == 0) {
     if (create == Create::kNever) return call.error(ENOENT);
     if (place.wants_directory) return call.error(EISDIR);
-    id = PENSTOCK_TRY(make_inode(call, place, FileKind::kFile, permissions));
+    id = PENSTOCK_TRY(make_inode(call, place, FileKind::kFile, options.permissions));
   } else {
     if (create == Create::kMustNotExist) return call.error(EEXIST);
-    if (at(id).kind == FileKind::kDirectory) return call.error(EISDIR);
+    const bool only_looks = options.access == Access::kRead && create == Create::kNever;
+    if (at(id).kind == FileKind::kDirectory && (!only_looks || options.plain_only)) {
+      return call.error(EISDIR);
+    }
     if (at(id).kind == FileKind::kSymlink) return call.error(ELOOP);
     if (create == Create::kTruncate) PENSTOCK_TRY(resize(call, id, 0));
   }

@@ -67,8 +67,7 @@ class MemoryDisk {
   uint64_t boot() const { return boot_; }
 
   // The namespace.
-  Result<InodeId> open(const std::string& path, Create create, mode_t permissions,
-                       bool follow_last = true, bool refuse_links = false);
+  Result<InodeId> open(const std::string& path, const OpenOptions& options);
   void close(InodeId id);
   Result<FileInfo> stat(const std::string& path, bool follow) const;
   Result<std::string> read_link(const std::string& path) const;
