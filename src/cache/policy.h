@@ -37,9 +37,11 @@ class Policy {
   virtual void removed(const EntryId& id) = 0;
   // `bytes` of the entry were read. Unknown entries are taken as missed().
   virtual void used(const EntryId& id, uint64_t bytes) = 0;
-  // `bytes` of an entry that is not there were wanted.
-  virtual void missed(const EntryId& id, uint64_t bytes) = 0;
-  // A reader that knows its future will use it: not a victim before it was used.
+  // `bytes` of an entry that is not there were wanted. `blocks` are those its file would have
+  // (EntryName), 0 when that is not known: then it is taken to be like the others.
+  virtual void missed(const EntryId& id, uint64_t bytes, uint32_t blocks = 0) = 0;
+  // A reader that knows its future will use it: not a victim before it was used, unless it never
+  // comes. One that is not there is invited: say so shortly before it is filled.
   virtual void expected(const EntryId& id) = 0;
   // It will not: goes first. `again`: it will in some later epoch, so only when room is needed.
   virtual void finished(const EntryId& id, bool again) = 0;
@@ -51,14 +53,17 @@ class Policy {
   };
   // The next to go, still counted until removed(); nothing when `need` does not justify any.
   virtual std::optional<EntryName> victim(Need need) = 0;
-  // Entries missed lately that deserve the place of one that is kept; at most 256. Cleared by
-  // added(), and by time.
-  virtual std::vector<EntryId> invited() const = 0;
+  // Entries missed lately that deserve the place of one that is kept, sorted; at most kInvitedMax.
+  // Cleared by added(), and by time. They come in when they are missed the next time, so the list
+  // must hold a good part of a hot set.
+  static constexpr size_t kInvitedMax = 4096;
+  virtual std::vector<EntryId> invited() = 0;
 
   virtual uint64_t used_bytes() const = 0;  // Sum of the files.
   virtual uint64_t entries() const = 0;
   virtual uint64_t clock_bytes() const = 0;  // Bytes read through the cache so far.
   virtual bool contains(const EntryId& id) const = 0;
+  virtual uint64_t memory_bytes() const = 0;
 
   // What it has learnt, for the next process. restore() takes it with entries that may be gone
   // since (a scan tells); kCorrupt or kUnsupported, and unchanged, when it is not one.

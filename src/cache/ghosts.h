@@ -1,0 +1,43 @@
+// What is remembered of entries that are not in the cache: since when, and their turns. A table of
+// fixed size (4 MiB) in sets of eight, in which the oldest of a set makes way.
+//
+// One id in 64 lives in places of its own, where it is forgotten 20 times later. So the length of a
+// loop is learnt also where the table is far too small for it.
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cache/entry.h"
+#include "cache/turn.h"
+
+namespace penstock::cache {
+
+class Ghosts {
+ public:
+  struct Slot {
+    uint64_t since_and_tag = 0;  // 48 bits of KiB, 16 of hash; 0: empty.
+    Turn turn;
+    uint64_t since() const { return (since_and_tag >> 16) << 10; }
+  };
+  static_assert(sizeof(Slot) == 16);
+
+  Ghosts() : slots_(kSlots) {}
+
+  Slot* find(const EntryId& id);
+  // Makes place for it when it is not there.
+  Slot& insert(const EntryId& id, uint64_t since, const Turn& turn);
+  void set_since(Slot& slot, uint64_t since);
+  void erase(Slot& slot) { slot = Slot{}; }
+
+  const std::vector<Slot>& slots() const { return slots_; }
+  std::vector<Slot>& slots() { return slots_; }
+  uint64_t memory_bytes() const { return slots_.size() * sizeof(Slot); }
+
+ private:
+  static constexpr uint64_t kSlots = 1 << 18;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace penstock::cache

@@ -1,0 +1,72 @@
+// How several processes share the room of a cache without asking each other for each fill, and
+// without ever going beyond the limit together.
+//
+// Each member has a *ceiling*: the bytes that it may have published in its life, fills under way
+// included. It counts what it published; the evictor raises the ceiling as there is room. What a
+// member could still fill, its lease, is thus the ceiling less what the evictor has heard to be
+// published (and counted among the used), and
+//
+//   used + the sum of the leases <= limit
+//
+// holds at every moment, however late anyone hears of anything. A ceiling may be lowered too, but
+// counts as it was until the member has said (Standing) that it goes by the new one.
+//
+// This is the evictor's side. Threads: one at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "cache/log_record.h"
+#include "cache/state_file.h"
+
+namespace penstock::cache {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+class Leases {
+ public:
+  // What the evictor before granted it, in the state `counter`.
+  void restore(const std::string& member, const StateRow& row, uint32_t counter);
+  // A member says how it stands. One never heard of before is taken up.
+  void heard(const std::string& member, const Standing& standing, SteadyTime now);
+  void forget(const std::string& member) { leases_.erase(member); }
+
+  // Shares out `room` (limit less used, those leased included) by new ceilings, which hold from the
+  // state `counter` on. Who fills gets more than who does not. `own_active`: the evictor itself
+  // does, and gets what outstanding() leaves.
+  void share(uint64_t room, uint32_t counter, bool own_active, SteadyTime now);
+  // What all of them could still fill.
+  uint64_t outstanding() const;
+  // Of these, what is being filled, as last heard.
+  uint64_t reserved() const;
+
+  // Nothing but zeros for a member not known.
+  uint64_t ceiling(const std::string& member) const;
+  uint64_t ceiling_max(const std::string& member) const;
+  size_t size() const { return leases_.size(); }
+
+ private:
+  struct Lease {
+    uint64_t published = 0;
+    uint64_t reserved = 0;
+    uint64_t ceiling = 0;
+    uint64_t ceiling_max = 0;  // The largest since the one that it goes by.
+    uint32_t changed = 0;      // The state in which `ceiling` was last set.
+    SteadyTime active_at{};    // When it was last heard to fill.
+
+    uint64_t outstanding() const;
+    uint64_t granted() const { return ceiling > published ? ceiling - published : 0; }
+    void set(uint64_t grant, uint32_t counter);
+    uint32_t weight(SteadyTime now) const;
+  };
+  void lower(uint64_t unit, uint32_t counter, SteadyTime now);
+  void raise(uint64_t unit, uint64_t pool, uint32_t counter, SteadyTime now);
+  bool anyone_short(uint64_t unit, SteadyTime now) const;
+
+  std::map<std::string, Lease> leases_;
+};
+
+}  // namespace penstock::cache

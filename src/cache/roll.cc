@@ -1,0 +1,162 @@
+#include "cache/roll.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cache/directory_open.h"
+
+namespace penstock::cache {
+
+namespace {
+
+constexpr auto kCheckEvery = std::chrono::milliseconds(500);
+
+}  // namespace
+
+Roll::Roll(CacheDirectory& directory, Listener& listener, const State& state)
+    : directory_(directory),
+      listener_(listener),
+      state_(state),
+      folder_(fmt::format("{}/{}", directory.path(), kMembersName)) {}
+
+bool Roll::update(SteadyTime now, uint64_t budget, TickErrors& errors) {
+  const Result<Files> there = list_members(directory_.file_system(), folder_);
+  if (!there.ok()) {
+    errors.note(there.error());
+    return false;
+  }
+  forget_missing(*there);
+  bool more = false;
+  for (const auto& [name, files] : *there) {
+    const Result<bool> visited = visit(name, files, now, budget);
+    if (!visited.ok()) errors.note(visited.error());
+    more |= visited.ok() && *visited;
+  }
+  if (sweep_) {
+    const Result<void> swept = directory_.sweep();
+    errors.note(swept);
+    sweep_ = !swept.ok();
+  }
+  return more;
+}
+
+Roll::Member& Roll::find(const std::string& name) {
+  const auto found = members_.find(name);
+  if (found != members_.end()) return found->second;
+  LogReader reader(directory_.file_system(), folder_, name);
+  if (const StateRow* row = state_.row_of(member_hash(name))) reader.start_at(row->consumed);
+  Member& member = members_.try_emplace(name, std::move(reader)).first->second;
+  listener_.on_found(name);
+  return member;
+}
+
+// Somebody else swept them.
+void Roll::forget_missing(const Files& there) {
+  for (auto at = members_.begin(); at != members_.end();) {
+    const std::string name = at->first;
+    ++at;
+    if (!there.contains(name)) forget(name);
+  }
+}
+
+void Roll::forget(const std::string& name) {
+  const Member& member = find(name);
+  if (member.spoke && !member.left) listener_.on_gap();
+  members_.erase(name);
+  listener_.on_gone(name);
+}
+
+Result<std::unique_ptr<io::FileLock>> Roll::lock_if_dead(const std::string& name, Member& member,
+                                                         SteadyTime now) {
+  if (member.seen_alive && now - *member.seen_alive < kCheckEvery) {
+    return std::unique_ptr<io::FileLock>();
+  }
+  Result<std::unique_ptr<io::FileLock>> lock =
+      directory_.file_system().try_lock(lock_path(folder_, name));
+  if (!lock.ok() && lock.error().code == ErrorCode::kBusy) {
+    member.seen_alive = now;
+    return std::unique_ptr<io::FileLock>();
+  }
+  return lock;
+}
+
+// True: there is more to be read.
+Result<bool> Roll::visit(const std::string& name, const MemberFiles& files, SteadyTime now,
+                         uint64_t& budget) {
+  const bool self = name == directory_.member();
+  if (self && files.logs.empty()) return false;
+  Member& member = find(name);
+  std::unique_ptr<io::FileLock> dead;
+  if (!self) dead = PENSTOCK_TRY(lock_if_dead(name, member, now));
+  const bool finished = self || dead != nullptr;
+  if (PENSTOCK_TRY(read(name, member, files, finished, budget))) return true;
+  if (!finished) return false;
+  PENSTOCK_TRY(remove_logs(name, files));
+  if (self) member.left = true;  // What it has not written it knows.
+  sweep_ |= !self;
+  forget(name);
+  return false;
+}
+
+Result<bool> Roll::read(const std::string& name, Member& member, const MemberFiles& files,
+                        bool finished, uint64_t& budget) {
+  uint64_t read_bytes = 0;
+  const auto progress =
+      member.reader.read(files.logs, budget, finished, [&](const LogRecord& record) {
+        read_bytes += kRecordBytes;
+        apply(name, member, record);
+      });
+  budget -= std::min(budget, read_bytes);
+  if (!progress.ok()) return progress.error();
+  if (progress->damaged) listener_.on_gap();
+  return progress->more;
+}
+
+void Roll::apply(const std::string& name, Member& member, const LogRecord& record) {
+  if (const Note* note = std::get_if<Note>(&record)) {
+    member.spoke = true;
+    listener_.on_note(*note);
+  } else if (const Standing* standing = std::get_if<Standing>(&record)) {
+    member.spoke = true;
+    listener_.on_standing(name, *standing);
+  } else if (const Terms* terms = std::get_if<Terms>(&record)) {
+    member.terms = *terms;
+  } else if (std::holds_alternative<Left>(record)) {
+    member.left = true;
+  } else if (std::holds_alternative<Lost>(record)) {
+    listener_.on_gap();
+  }
+}
+
+Result<void> Roll::remove_logs(const std::string& name, const MemberFiles& files) {
+  for (const uint32_t file : files.logs) {
+    const Result<void> removed = directory_.file_system().remove(log_path(folder_, name, file));
+    if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) return removed;
+  }
+  return {};
+}
+
+Terms Roll::strictest() const {
+  Terms strictest;
+  for (const auto& [name, member] : members_) {
+    if (!member.terms || !member.seen_alive) continue;
+    strictest.quota_bytes = std::min(strictest.quota_bytes, member.terms->quota_bytes);
+    strictest.floor_bytes = std::max(strictest.floor_bytes, member.terms->floor_bytes);
+  }
+  return strictest;
+}
+
+uint32_t Roll::living() const {
+  return static_cast<uint32_t>(std::ranges::count_if(
+      members_, [](const auto& item) { return item.second.seen_alive.has_value(); }));
+}
+
+void Roll::for_each(
+    const std::function<void(const std::string&, const LogPosition&)>& visit) const {
+  for (const auto& [name, member] : members_) {
+    if (member.seen_alive) visit(name, member.reader.position());
+  }
+}
+
+}  // namespace penstock::cache
