@@ -123,6 +123,7 @@ void seal_header(std::span<std::byte> header) {
   const uint64_t first = fields_checksum(header);
   std::memcpy(header.data() + offsetof(HeaderFields, checksum), &first, sizeof(first));
   const HeaderFields fields = copy_fields(header);
+  if (fields.header_bytes < kBlockBytes || fields.header_bytes > header.size()) return;
   const uint64_t rest = rest_checksum(header, fields);
   std::memcpy(header.data() + fields.header_bytes - kSumBytes, &rest, sizeof(rest));
 }

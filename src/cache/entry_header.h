@@ -62,8 +62,8 @@ Result<HeaderFields> read_fields(std::span<const std::byte> header);
 // The rest, with what read_fields gave. kCorrupt.
 Result<ParsedHeader> parse_header(std::span<const std::byte> header, const HeaderFields& fields);
 
-// Makes the checksums of a header right after a change, as a hostile writer would. Requires that it
-// has whole fields, whose header_bytes lies within it. For tests and fuzzing.
+// Makes the checksums of a header right, as far as its fields let them be found: after writing one,
+// and after changing one as a hostile writer would. Requires whole fields.
 void seal_header(std::span<std::byte> header);
 
 }  // namespace penstock::cache

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <set>
 
 #include "cache/entry_header.h"
@@ -15,13 +14,7 @@ namespace {
 
 using ::testing::Each;
 
-template <typename T>
-ErrorCode code_of(const Result<T>& result) {
-  EXPECT_FALSE(result.ok()) << "it succeeded";
-  return result.ok() ? ErrorCode::kClosed : result.error().code;
-}
-
-// Reads `file` as any reader would.
+// Makes the entry and reads it in every way there is.
 void expect_round_trip(const EntryKey& key) {
   SCOPED_TRACE(fmt::format("length {} offset {} url {} etag {}", key.length, key.offset,
                            key.version.url.size(), key.version.etag.size()));
