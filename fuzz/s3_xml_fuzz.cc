@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "store/s3_metadata.h"
 #include "store/s3_object.h"
 #include "store/s3_xml.h"
 
@@ -19,6 +20,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(parse_written(text).ok());
   static_cast<void>(parse_content_range(text).ok());
   static_cast<void>(parse_iso_time_ns(text));
+  if (const auto time = parse_kept_time(text);
+      time && parse_kept_time(format_kept_time(*time)) != time)
+    std::abort();
+  if (const auto mode = parse_kept_mode(text); mode && *mode > kKeptModeBits) std::abort();
   static_cast<void>(decode_listed_key(text));
   if (text.size() <= 1024 && check_key(text).ok() && is_xml_text(text)) {
     const std::vector<std::string> keys = {std::string(text)};

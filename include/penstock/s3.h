@@ -4,6 +4,9 @@
 //
 // Times: mtime is the server's. It comes in whole seconds from get and head; from put and an upload
 // it is when the server answered, which may differ by a second.
+// What put keeps is in the metadata "mtime" (seconds since the epoch, with decimals) and "mode"
+// (octal), as rclone writes them; what others wrote there and makes no sense is not there. A copy of
+// an object too large for one request keeps no other metadata.
 // put with if_absent is atomic (If-None-Match). After a lost answer it is found out whether the
 // object that is there is the one we put, so kExists always means somebody else's. An upload of
 // more than one part is atomic in this way only where the server honours the condition when an

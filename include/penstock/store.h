@@ -20,7 +20,8 @@
 //
 // Versions: every object has an etag that changes when its bytes do, and may when they do not (a
 // tree's, made of size, mtime and inode, can miss a change of equal size within one tick of the
-// clock). A get with if_match fails with kChanged rather than mix two versions.
+// clock, or by puts that are told the same mtime). A get with if_match fails with kChanged rather
+// than mix two versions.
 //
 // Errors: kNotFound for a missing key (also from get, head, copy; remove of a missing key
 // succeeds), kChanged when if_match fails, kExists when if_absent does. `retryable` is set when the
@@ -60,7 +61,8 @@ struct ObjectInfo {
   uint64_t size = 0;
   std::string etag;  // Opaque, without quotes. Empty where the store did not say (some listings).
   int64_t mtime_ns = 0;  // Since the epoch.
-  // What put() was told to keep; from head and get, and from listings of trees.
+  // What put() was told to keep. Of a tree always the file's own; of S3 where there is such a thing,
+  // but not in listings, which do not tell; of others nothing.
   std::optional<int64_t> kept_mtime_ns = {};
   std::optional<uint32_t> kept_mode = {};
 };
@@ -90,11 +92,14 @@ struct PutOptions : CallOptions {
   // kExists when the key is there. kUnsupported where !capabilities().put_if_absent.
   bool if_absent = false;
   // The time of change and the permission bits of what this is a copy of, kept with the object where
-  // the store can: a tree gives them to the file (so that mtime_ns is this one), S3 records them in
-  // its metadata ("mtime", "mode"). Others ignore them.
+  // the store can, and by copy(): a tree gives them to the file (so that ObjectInfo::mtime_ns is this
+  // one), S3 records them in its metadata ("mtime", "mode"). Others ignore them. Of the mode the last
+  // nine bits count: an object makes no program run as somebody else.
   std::optional<int64_t> mtime_ns = {};
   std::optional<uint32_t> mode = {};
 };
+
+inline constexpr uint32_t kKeptModeBits = 0777;
 
 struct ListOptions : CallOptions {
   std::string prefix;  // Only keys that begin with it.

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/thread_pool.h"
-#include "cache/directory.h"
 #include "cache/get_call.h"
 #include "cache/options.h"
 #include "penstock/frame.h"
@@ -37,35 +36,19 @@ TierOptions tier_options(const CacheOptions& options, const std::string& path) {
   return tier;
 }
 
-// A directory that cannot be used now is no error: it is tried again. One that holds something else
-// was mistyped, and none at all is no cache.
-Result<void> check_directories(const CacheOptions& options, io::FileSystem& fs) {
-  Result<void> first;
-  size_t usable = 0;
-  for (const std::string& path : options.directories) {
-    const Result<std::unique_ptr<CacheDirectory>> opened =
-        CacheDirectory::open(fs, path, options.mode);
-    if (opened.ok()) ++usable;
-    if (opened.ok()) continue;
-    const ErrorCode code = opened.error().code;
-    if (code == ErrorCode::kInvalid || code == ErrorCode::kUnsupported) return opened.error();
-    if (first.ok()) first = opened.error();
-  }
-  return usable > 0 ? Result<void>() : first;
-}
-
 }  // namespace
 
 Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options) {
   PENSTOCK_TRY(check_options(options));
   io::FileSystem* fs = options.file_system;
   if (fs == nullptr) fs = PENSTOCK_TRY(io::process_file_system());
-  PENSTOCK_TRY(check_directories(options, *fs));
   auto* local = dynamic_cast<io::LocalFileSystem*>(fs);
   std::shared_ptr<io::BufferProvider> buffers = PENSTOCK_TRY(
       io::BufferProvider::create({.budget_bytes = options.memory_bytes,
                                   .registrar = local != nullptr ? local->registrar() : nullptr}));
-  return std::shared_ptr<Cache>(std::make_shared<CacheCore>(options, *fs, std::move(buffers)));
+  const auto core = std::make_shared<CacheCore>(options, *fs, std::move(buffers));
+  PENSTOCK_TRY(core->check_directories());
+  return std::shared_ptr<Cache>(core);
 }
 
 CacheCore::CacheCore(const CacheOptions& options, io::FileSystem& fs,
@@ -95,6 +78,20 @@ CacheCore::~CacheCore() {
   tiers_.clear();
 }
 
+Result<void> CacheCore::check_directories() {
+  Result<void> first;
+  size_t usable = 0;
+  for (const auto& tier : tiers_) {
+    const Result<void> tried = tier->wait_tried(deadline_in(options_.slow_after));
+    if (tried.ok()) ++usable;
+    if (tried.ok()) continue;
+    const ErrorCode code = tried.error().code;
+    if (code == ErrorCode::kInvalid || code == ErrorCode::kUnsupported) return tried;
+    if (first.ok()) first = tried;
+  }
+  return usable > 0 ? Result<void>() : first;
+}
+
 Tier& CacheCore::tier_for(const EntryId& id) {
   size_t best = 0;
   uint64_t best_score = 0;
@@ -114,9 +111,7 @@ uint64_t CacheCore::limit_bytes() const {
 }
 
 void CacheCore::set_quota(SizeOrPercent quota) {
-  for (const auto& tier : tiers_) {
-    if (Keeper* keeper = tier->keeper()) keeper->set_quota(quota);
-  }
+  for (const auto& tier : tiers_) tier->set_quota(quota);
 }
 
 CacheStats CacheCore::stats() const {

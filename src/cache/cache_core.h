@@ -56,6 +56,10 @@ class CacheCore final : public Cache {
             std::shared_ptr<io::BufferProvider> buffers);
   ~CacheCore() override;
 
+  // A directory that cannot be used now is no error: it is tried again. One that holds something
+  // else was mistyped, and none at all is no cache.
+  Result<void> check_directories();
+
   void set_quota(SizeOrPercent quota) override;
   CacheStats stats() const override;
   void drain() override;

@@ -88,8 +88,6 @@ void CachedStoreImpl::resolve(const CallRef& call) {
                                      fmt::format("'{}' in {} is no longer the version asked for",
                                                  call->key(), description())));
     }
-    // Without a name for the version there is nothing to keep its bytes under.
-    if (info->etag.empty()) return pass_on(call);
     begin(call, version);
   });
 }
@@ -104,6 +102,11 @@ void CachedStoreImpl::pass_on(const CallRef& call) {
 }
 
 void CachedStoreImpl::begin(const CallRef& call, VersionRef version) {
+  // Without a name for the version, or with too long a one, there is nothing to keep its bytes under.
+  const bool can_be_kept = !version->info.etag.empty() &&
+                           version->info.etag.size() <= kEtagBytesMax &&
+                           version->object.url.size() <= kUrlBytesMax;
+  if (!can_be_kept) return pass_on(call);
   const Streams::Pattern pattern =
       streams_.note(version->id.low, call->offset(), call->into().size());
   call->begin(std::move(version), window_bytes(), pattern);

@@ -119,18 +119,16 @@ Result<void> Directory::publish(const EntryName& name, io::MemorySlice file) {
 
 Result<void> Directory::drop(const EntryName& name) {
   const std::string path = path_of(name);
-  Result<std::unique_ptr<io::File>> file =
+  const Result<std::unique_ptr<io::File>> file =
       fs_.open(path, {.access = io::Access::kWrite, .plain_only = true});
   if (!file.ok() && file.error().code == ErrorCode::kNotFound) return {};
-  if (file.ok()) {
-    // Asked of the open file, so that nobody can put another in its place in between. A file with a
-    // second name belongs to somebody else too. Where cutting fails, the space comes back when the
-    // last reader closes.
-    const Result<io::FileInfo> info = (*file)->stat();
-    if (info.ok() && info->links <= 1) (void)(*file)->truncate(0);
-    file->reset();
-  }
-  return unless_missing(fs_.remove(path));
+  PENSTOCK_TRY(unless_missing(fs_.remove(path)));
+  if (!file.ok()) return {};
+  // With its name gone nobody finds it cut; and one that has a name left belongs to somebody else
+  // too. Where cutting fails, the space comes back when the last reader closes.
+  const Result<io::FileInfo> info = (*file)->stat();
+  if (info.ok() && info->links == 0) (void)(*file)->truncate(0);
+  return {};
 }
 
 Result<void> Directory::scan(const std::function<bool(const EntryName&)>& visit,

@@ -47,9 +47,9 @@ class CacheDirectory {
   // that of a dead process, which happens only to members without a lock. On failure nothing is
   // left, unless removing fails too.
   virtual Result<void> publish(const EntryName& name, io::MemorySlice file) = 0;
-  // Gives its space back at once, even where others have it open (they will read it short): cut to
-  // nothing, then removed. What is not a plain file of ours (a link, a file with two names) is only
-  // unlinked. Not there: fine. The answer is whether it is gone.
+  // Removes it and gives its space back at once, even where others have it open: they will read it
+  // short. A file that has a second name, a link and the like are only unlinked. Not there: fine. The
+  // answer is whether it is gone.
   virtual Result<void> drop(const EntryName& name) = 0;
 
   // Every file under entries/ with a proper name, in no order, until `visit` returns false (which may

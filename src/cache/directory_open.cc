@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <charconv>
-#include <vector>
+#include <optional>
 
 namespace penstock::cache {
 
@@ -57,22 +57,30 @@ Result<bool> is_unused(io::FileSystem& fs, const std::string& root) {
   return unused;
 }
 
+// Nothing when there is none.
+Result<std::optional<std::string>> read_marker(io::FileSystem& fs, const std::string& path) {
+  constexpr uint64_t kMarkerBytesMax = 4096;
+  Result<std::string> marker = io::read_file(fs, path, kMarkerBytesMax);
+  if (marker.ok()) return std::optional(std::move(*marker));
+  if (marker.error().code == ErrorCode::kNotFound) return std::optional<std::string>();
+  if (marker.error().code != ErrorCode::kNoMemory) return marker.error();
+  return make_error(ErrorCode::kInvalid, fmt::format("{} is too long for that of a cache", path));
+}
+
 // The marker, which is made where nothing is.
 Result<std::string> find_marker(io::FileSystem& fs, const std::string& root,
                                 const std::string& path) {
-  constexpr uint64_t kMarkerBytesMax = 4096;
-  Result<std::string> marker = io::read_file(fs, path, kMarkerBytesMax);
-  if (marker.ok() || marker.error().code != ErrorCode::kNotFound) return marker;
-  Result<void> made;
+  std::optional<std::string> marker = PENSTOCK_TRY(read_marker(fs, path));
+  if (marker) return *marker;
   if (PENSTOCK_TRY(is_unused(fs, root))) {
     PENSTOCK_TRY(io::make_directories(fs, root));
-    made = io::write_file_durably(fs, path, kMarker);
+    const Result<void> made = io::write_file_durably(fs, path, kMarker);
     if (made.ok()) return std::string(kMarker);
+    // One of the same number in another container has taken the same temporary name.
+    if (made.error().code != ErrorCode::kNotFound) return made.error();
   }
-  // Another process may just have made it, and may even have been in the way of our making it.
-  marker = io::read_file(fs, path, kMarkerBytesMax);
-  if (marker.ok() || marker.error().code != ErrorCode::kNotFound) return marker;
-  if (!made.ok()) return made.error();
+  marker = PENSTOCK_TRY(read_marker(fs, path));  // Another process may just have made it.
+  if (marker) return *marker;
   return make_error(ErrorCode::kInvalid,
                     fmt::format("{} is not empty and is not a cache (it has no file '{}'): give an "
                                 "empty or a new directory",
@@ -107,14 +115,14 @@ Result<void> make_layout(io::FileSystem& fs, const std::string& root) {
 
 Result<void> prepare_directory(io::FileSystem& fs, const std::string& root, bool must_exist) {
   const Result<io::FileInfo> there = fs.stat(root);
+  if (!there.ok() && there.error().code != ErrorCode::kNotFound) return there.error();
   if (there.ok() && there->kind != io::FileKind::kDirectory) {
     return make_error(ErrorCode::kInvalid, fmt::format("{} is not a directory", root));
   }
   const std::string path = fmt::format("{}/{}", root, kMarkerName);
   if (must_exist) {
-    const Result<std::string> marker = io::read_file(fs, path, 4096);
-    if (marker.ok()) return check_marker(*marker, path);
-    if (marker.error().code != ErrorCode::kNotFound) return marker.error();
+    const std::optional<std::string> marker = PENSTOCK_TRY(read_marker(fs, path));
+    if (marker) return check_marker(*marker, path);
     return make_error(ErrorCode::kNotFound, fmt::format("there is no cache at {}", root));
   }
   const std::string marker = PENSTOCK_TRY(find_marker(fs, root, path));

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cassert>
-#include <charconv>
 #include <cstring>
 
 #include "cache/entry_header.h"
@@ -30,10 +29,15 @@ uint64_t half_of_version(const ObjectVersion& version, uint64_t seed) {
   return codec::hash_bytes(std::as_bytes(std::span(parts)), seed);
 }
 
-bool parse_hex(std::string_view text, uint64_t& number) {
-  const char* end = text.data() + text.size();
-  const auto [stopped, failure] = std::from_chars(text.data(), end, number, 16);
-  return failure == std::errc() && stopped == end;
+// Only as text() writes them: another spelling of the number is another name.
+std::optional<uint64_t> parse_hex(std::string_view digits) {
+  uint64_t number = 0;
+  for (const char c : digits) {
+    const bool decimal = c >= '0' && c <= '9';
+    if (!decimal && (c < 'a' || c > 'f')) return std::nullopt;
+    number = number << 4 | static_cast<uint64_t>(decimal ? c - '0' : c - 'a' + 10);
+  }
+  return number;
 }
 
 }  // namespace
@@ -58,18 +62,16 @@ std::string EntryName::text() const {
 }
 
 std::optional<EntryName> EntryName::parse(std::string_view text) {
-  EntryName name;
-  uint64_t blocks = 0;
-  if (text.size() < kIdDigits + 2 || text[kIdDigits] != '-' ||
-      !parse_hex(text.substr(0, 16), name.id.high) ||
-      !parse_hex(text.substr(16, 16), name.id.low) ||
-      !parse_hex(text.substr(kIdDigits + 1), blocks) || blocks == 0 || blocks > kEntryBlocksMax) {
+  constexpr size_t kBlockDigitsMax = 8;
+  if (text.size() < kIdDigits + 2 || text.size() > kIdDigits + 1 + kBlockDigitsMax ||
+      text[kIdDigits] != '-' || text[kIdDigits + 1] == '0') {
     return std::nullopt;
   }
-  name.blocks = static_cast<uint32_t>(blocks);
-  // Capitals and leading zeros mean the same number, and are another name.
-  if (name.text() != text) return std::nullopt;
-  return name;
+  const std::optional<uint64_t> high = parse_hex(text.substr(0, kIdDigits / 2));
+  const std::optional<uint64_t> low = parse_hex(text.substr(kIdDigits / 2, kIdDigits / 2));
+  const std::optional<uint64_t> blocks = parse_hex(text.substr(kIdDigits + 1));
+  if (!high || !low || !blocks || *blocks > kEntryBlocksMax) return std::nullopt;
+  return EntryName{{*high, *low}, static_cast<uint32_t>(*blocks)};
 }
 
 EntryName name_of(const EntryKey& key) {

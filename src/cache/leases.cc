@@ -7,11 +7,21 @@ namespace penstock::cache {
 namespace {
 
 // Who filled lately gets this many shares, others one: an idle process must not sit on the room.
-constexpr uint32_t kActiveWeight = 16;
+constexpr uint64_t kActiveWeight = 16;
 constexpr auto kActiveFor = std::chrono::seconds(2);
+
+uint64_t weight_of(bool active) {
+  return active ? kActiveWeight : 1;
+}
 
 uint64_t less(uint64_t a, uint64_t b) {
   return a > b ? a - b : 0;
+}
+
+// Whether somebody who has `has` of what it is due should get more now. Not for a little: what
+// changes must be told.
+bool is_short(uint64_t has, uint64_t due, uint64_t grain) {
+  return has < std::max(due / 2, std::min(due, grain));
 }
 
 // Whether state `a` is `b` or later. Only the low halves of the counters are known.
@@ -32,8 +42,8 @@ void Leases::Lease::set(uint64_t grant, uint32_t counter) {
   changed = counter;
 }
 
-uint32_t Leases::Lease::weight(SteadyTime now) const {
-  return reserved > 0 || now - active_at < kActiveFor ? kActiveWeight : 1;
+bool Leases::Lease::active(SteadyTime now) const {
+  return reserved > 0 || now - active_at < kActiveFor;
 }
 
 void Leases::restore(const std::string& member, const StateRow& row, uint32_t counter) {
@@ -58,42 +68,76 @@ void Leases::heard(const std::string& member, const Standing& standing, SteadyTi
   lease.ceiling_max = std::max(lease.ceiling_max, standing.ceiling_bytes);
 }
 
-void Leases::share(uint64_t room, uint32_t counter, bool own_active, SteadyTime now) {
-  const uint64_t own_weight = own_active ? kActiveWeight : 1;
-  uint64_t weights = own_weight;
-  for (const auto& [member, lease] : leases_) weights += lease.weight(now);
-  const uint64_t unit = room / weights;
-  const uint64_t leased = outstanding();
-  const uint64_t pool = less(room, leased);
-  // Only when somebody goes short are ceilings lowered: each change costs the member an answer.
-  const bool own_short = leased > room || pool < unit * own_weight / 2;
-  if (own_short || anyone_short(unit, now)) lower(unit, counter, now);
-  raise(unit, less(pool, unit * own_weight), counter, now);
+void Leases::wants(const std::string& member, SteadyTime now) {
+  const auto found = leases_.find(member);
+  if (found != leases_.end()) found->second.active_at = now;
 }
 
-bool Leases::anyone_short(uint64_t unit, SteadyTime now) const {
-  return std::ranges::any_of(leases_, [&](const auto& item) {
-    return item.second.granted() < unit * item.second.weight(now) / 2;
-  });
-}
-
-void Leases::lower(uint64_t unit, uint32_t counter, SteadyTime now) {
+// Those that fill first, beginning with another at each turn.
+std::vector<Leases::Share> Leases::in_turn(const Round& round) {
+  std::vector<Share> shares = {{.lease = nullptr, .active = round.own_active}};
   for (auto& [member, lease] : leases_) {
-    const uint64_t due = std::max(unit * lease.weight(now), lease.reserved);
-    if (lease.granted() > due) lease.set(due, counter);
+    shares.push_back({.lease = &lease, .active = lease.active(round.now)});
+  }
+  const auto idle = std::stable_partition(shares.begin(), shares.end(),
+                                          [](const Share& share) { return share.active; });
+  const auto active = static_cast<uint64_t>(idle - shares.begin());
+  if (active > 1) {
+    std::rotate(shares.begin(), shares.begin() + static_cast<ptrdiff_t>(round.turn % active), idle);
+  }
+  return shares;
+}
+
+std::vector<Leases::Share> Leases::deal(const Round& round) {
+  std::vector<Share> shares = in_turn(round);
+  uint64_t weights = 0;
+  for (const Share& share : shares) weights += weight_of(share.active);
+  uint64_t left = round.room;
+  for (Share& share : shares) {
+    const uint64_t wanted =
+        std::max(round.room / weights * weight_of(share.active), round.grain);
+    // Less than a grain is of little use: then the first gets all there is.
+    if (left >= round.grain || left == round.room) share.due = std::min(wanted, left);
+    left -= share.due;
+  }
+  return shares;
+}
+
+void Leases::share(const Round& round) {
+  const std::vector<Share> shares = deal(round);
+  const uint64_t leased = outstanding();
+  const uint64_t pool = less(round.room, leased);
+  uint64_t own_due = 0;
+  bool anyone_short = leased > round.room;
+  for (const Share& share : shares) {
+    if (share.lease == nullptr) own_due = share.due;
+    const uint64_t has = share.lease == nullptr ? pool : share.lease->granted();
+    anyone_short |= is_short(has, share.due, round.grain);
+  }
+  // Only then are ceilings lowered: each change costs the member an answer.
+  if (anyone_short) lower(shares, round.counter);
+  raise(shares, less(pool, own_due), round);
+}
+
+void Leases::lower(const std::vector<Share>& shares, uint32_t counter) {
+  for (const Share& share : shares) {
+    if (share.lease == nullptr) continue;
+    const uint64_t due = std::max(share.due, share.lease->reserved);
+    if (share.lease->granted() > due) share.lease->set(due, counter);
   }
 }
 
-void Leases::raise(uint64_t unit, uint64_t pool, uint32_t counter, SteadyTime now) {
-  for (auto& [member, lease] : leases_) {
-    const uint64_t due = unit * lease.weight(now);
+void Leases::raise(const std::vector<Share>& shares, uint64_t pool, const Round& round) {
+  for (const Share& share : shares) {
+    if (share.lease == nullptr) continue;
+    Lease& lease = *share.lease;
+    if (!is_short(lease.granted(), share.due, round.grain)) continue;
     // What it may still go by is set aside already.
     const uint64_t aside = less(lease.ceiling_max, lease.published);
-    if (lease.granted() >= due / 2) continue;
-    const uint64_t grant = std::min(due, aside + pool);
-    if (grant <= lease.granted()) continue;
+    const uint64_t grant = std::min(share.due, aside + pool);
+    if (grant <= lease.granted() || grant < std::min(round.grain, share.due)) continue;
     pool -= less(grant, aside);
-    lease.set(grant, counter);
+    lease.set(grant, round.counter);
   }
 }
 

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "cache/log_record.h"
 #include "cache/state_file.h"
@@ -32,12 +33,21 @@ class Leases {
   void restore(const std::string& member, const StateRow& row, uint32_t counter);
   // A member says how it stands. One never heard of before is taken up.
   void heard(const std::string& member, const Standing& standing, SteadyTime now);
+  // It missed something, so it would fill if it could.
+  void wants(const std::string& member, SteadyTime now);
   void forget(const std::string& member) { leases_.erase(member); }
 
-  // Shares out `room` (limit less used, those leased included) by new ceilings, which hold from the
-  // state `counter` on. Who fills gets more than who does not. `own_active`: the evictor itself
-  // does, and gets what outstanding() leaves.
-  void share(uint64_t room, uint32_t counter, bool own_active, SteadyTime now);
+  struct Round {
+    uint64_t room = 0;     // Limit less used, so with what is leased.
+    uint64_t grain = 0;    // The size of a large entry: nobody is given less, if there is as much.
+    uint32_t counter = 0;  // Of the state that the new ceilings will be in.
+    bool own_active = false;  // The evictor itself fills, or would.
+    SteadyTime now{};
+    uint64_t turn = 0;  // Counts up now and then: whose turn it is where there is little.
+  };
+  // Sets new ceilings. Who fills gets more than who does not; the evictor gets what outstanding()
+  // leaves of the room.
+  void share(const Round& round);
   // What all of them could still fill.
   uint64_t outstanding() const;
   // Of these, what is being filled, as last heard.
@@ -60,11 +70,17 @@ class Leases {
     uint64_t outstanding() const;
     uint64_t granted() const { return ceiling > published ? ceiling - published : 0; }
     void set(uint64_t grant, uint32_t counter);
-    uint32_t weight(SteadyTime now) const;
+    bool active(SteadyTime now) const;
   };
-  void lower(uint64_t unit, uint32_t counter, SteadyTime now);
-  void raise(uint64_t unit, uint64_t pool, uint32_t counter, SteadyTime now);
-  bool anyone_short(uint64_t unit, SteadyTime now) const;
+  struct Share {
+    Lease* lease = nullptr;  // Null: the evictor itself.
+    bool active = false;
+    uint64_t due = 0;
+  };
+  std::vector<Share> deal(const Round& round);
+  std::vector<Share> in_turn(const Round& round);
+  static void lower(const std::vector<Share>& shares, uint32_t counter);
+  static void raise(const std::vector<Share>& shares, uint64_t pool, const Round& round);
 
   std::map<std::string, Lease> leases_;
 };

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <random>
+#include <set>
 
 #include "cache/testing.h"
 
@@ -19,11 +20,15 @@ Standing standing(uint64_t published, uint32_t reserved_blocks, uint32_t adopted
   return {published, reserved_blocks, adopted, ceiling};
 }
 
+Leases::Round round(uint64_t room, uint32_t counter, bool own_active, SteadyTime now) {
+  return {.room = room, .counter = counter, .own_active = own_active, .now = now};
+}
+
 TEST(Leases, ANewcomerGetsAShare) {
   Leases leases;
   leases.heard("a", {}, kStart);
   EXPECT_EQ(leases.ceiling("a"), 0u);
-  leases.share(1000, 1, /*own_active=*/true, kStart);
+  leases.share(round(1000, 1, true, kStart));
   EXPECT_EQ(leases.ceiling("a"), 496u);  // Half, in whole units.
   EXPECT_EQ(leases.outstanding(), 496u);
   EXPECT_EQ(leases.ceiling("b"), 0u);
@@ -32,14 +37,14 @@ TEST(Leases, ANewcomerGetsAShare) {
 TEST(Leases, ALoweredCeilingCountsUntilTheMemberGoesByIt) {
   Leases leases;
   leases.heard("a", {}, kStart);
-  leases.share(1000, 1, true, kStart);
+  leases.share(round(1000, 1, true, kStart));
   leases.heard("a", standing(0, 0, 1, 496), kStart);
-  leases.share(100, 2, true, kStart);
+  leases.share(round(100, 2, true, kStart));
   EXPECT_LT(leases.ceiling("a"), 100u);
   EXPECT_EQ(leases.outstanding(), 496u);
   leases.heard("a", standing(400, 0, 1, 496), kStart);  // Went on under the old one.
   EXPECT_EQ(leases.outstanding(), 96u);
-  leases.share(0, 3, true, kStart);
+  leases.share(round(0, 3, true, kStart));
   leases.heard("a", standing(400, 0, 3, 400), kStart);
   EXPECT_EQ(leases.outstanding(), 0u);
 }
@@ -47,9 +52,9 @@ TEST(Leases, ALoweredCeilingCountsUntilTheMemberGoesByIt) {
 TEST(Leases, FillsUnderWayAreNotTakenBack) {
   Leases leases;
   leases.heard("a", {}, kStart);
-  leases.share(100 * kBlockBytes, 1, false, kStart);
+  leases.share(round(100 * kBlockBytes, 1, false, kStart));
   leases.heard("a", standing(0, 5, 1, leases.ceiling("a")), kStart);
-  leases.share(0, 2, false, kStart);
+  leases.share(round(0, 2, false, kStart));
   EXPECT_EQ(leases.ceiling("a"), 5 * kBlockBytes);
   leases.heard("a", standing(0, 5, 2, 0), kStart);
   EXPECT_EQ(leases.outstanding(), 5 * kBlockBytes);
@@ -61,9 +66,42 @@ TEST(Leases, WhoFillsGetsMore) {
   leases.heard("idle", {}, kStart);
   const SteadyTime later = kStart + seconds(10);
   leases.heard("busy", standing(kBlockBytes, 0, 0, 0), later);
-  leases.share(1 << 20, 1, false, later);
+  leases.share(round(1 << 20, 1, false, later));
   EXPECT_GT(leases.ceiling("busy"), 10 * leases.ceiling("idle"));
   EXPECT_GT(leases.ceiling("idle"), 0u);
+}
+
+// Where there is not enough for all, one after the other gets what is of use.
+TEST(Leases, NobodyIsGivenLessThanAGrain) {
+  Leases leases;
+  for (const char* member : {"a", "b", "c"}) leases.heard(member, {}, kStart);
+  Leases::Round next = round(130, 0, false, kStart);
+  next.grain = 100;
+  std::set<std::string> served;
+  for (uint64_t turn = 0; turn < 8; ++turn) {
+    next.turn = turn / 2;
+    ++next.counter;
+    leases.share(next);
+    for (const char* member : {"a", "b", "c"}) {
+      const uint64_t ceiling = leases.ceiling(member);
+      EXPECT_TRUE(ceiling == 0 || ceiling == 100) << ceiling;
+      if (ceiling > 0) served.insert(member);
+      leases.heard(member, standing(0, 0, next.counter, ceiling), kStart);
+    }
+    EXPECT_LE(leases.outstanding(), 130u);
+  }
+  EXPECT_EQ(served.size(), 3u);
+}
+
+TEST(Leases, WhoMissesCountsAsFilling) {
+  Leases leases;
+  leases.heard("a", {}, kStart);
+  leases.heard("b", {}, kStart);
+  const SteadyTime later = kStart + seconds(10);
+  leases.wants("b", later);
+  leases.wants("stranger", later);
+  leases.share(round(1000, 1, false, later));
+  EXPECT_GT(leases.ceiling("b"), 10 * leases.ceiling("a"));
 }
 
 TEST(Leases, ARestoredLeaseHoldsUntilItsMemberSpeaks) {
@@ -85,10 +123,10 @@ TEST(Leases, NothingChangesWhereNothingHappens) {
   Leases leases;
   leases.heard("a", {}, kStart);
   leases.heard("b", {}, kStart);
-  leases.share(1000000, 1, false, kStart);
+  leases.share(round(1000000, 1, false, kStart));
   const uint64_t ceiling = leases.ceiling("a");
   // A little less room is no reason to bother anybody.
-  leases.share(990000, 2, false, kStart);
+  leases.share(round(990000, 2, false, kStart));
   EXPECT_EQ(leases.ceiling("a"), ceiling);
 }
 
@@ -96,7 +134,8 @@ TEST(Leases, NothingChangesWhereNothingHappens) {
 // drive and being filled never exceeds the limit.
 class Simulation {
  public:
-  Simulation(unsigned seed, int members) : random_(seed), members_(members) {}
+  Simulation(unsigned seed, size_t members)
+      : random_(seed), grain_(seed % 2 == 0 ? 0 : 20 * kBlockBytes), members_(members) {}
 
   void run() {
     for (int step = 0; step < 3000; ++step) {
@@ -177,7 +216,12 @@ class Simulation {
       truth_ -= bytes;
     }
     const uint64_t room = kLimit > counted_ ? kLimit - counted_ : 0;
-    leases_.share(room, ++counter_, random_() % 2 == 0, now);
+    leases_.share({.room = room,
+                   .grain = grain_,
+                   .counter = ++counter_,
+                   .own_active = random_() % 2 == 0,
+                   .now = now,
+                   .turn = static_cast<uint64_t>(step / 50)});
     std::vector<uint64_t> ceilings;
     for (size_t i = 0; i < members_.size(); ++i) {
       ceilings.push_back(leases_.ceiling(std::to_string(i)));
@@ -186,6 +230,7 @@ class Simulation {
   }
 
   std::mt19937 random_;
+  const uint64_t grain_;
   Leases leases_;
   std::vector<Member> members_;
   std::vector<std::pair<uint32_t, std::vector<uint64_t>>> states_;
@@ -198,7 +243,7 @@ class Simulation {
 TEST(Leases, TogetherTheyNeverExceedTheLimit) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
-    Simulation simulation(seed, static_cast<int>(1 + seed % 7));
+    Simulation simulation(seed, 1 + seed % 7);
     simulation.run();
     // And the room is used: many times the limit was filled.
     EXPECT_GT(simulation.published(), 5000 * kBlockBytes);

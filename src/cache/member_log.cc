@@ -87,6 +87,18 @@ Result<void> LogWriter::remove_all() {
   return {};
 }
 
+std::vector<Note> LogWriter::take_pending() {
+  std::vector<Note> notes;
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(pending_));
+  for (size_t at = 0; at < bytes.size(); at += kRecordBytes) {
+    const auto record = parse_record(bytes.subspan(at).first<kRecordBytes>());
+    if (record && std::holds_alternative<Note>(*record)) notes.push_back(std::get<Note>(*record));
+  }
+  pending_.clear();
+  file_.reset();
+  return notes;
+}
+
 Result<LogReader::Progress> LogReader::read(const std::vector<uint32_t>& files, uint64_t budget,
                                             bool finished,
                                             const std::function<void(const LogRecord&)>& visit) {
@@ -152,7 +164,7 @@ size_t LogReader::parse(std::span<const std::byte> bytes, bool finished, Progres
 }
 
 bool LogReader::waited_enough() {
-  return std::chrono::steady_clock::now() - stuck_since_ >= kPatience;
+  return std::chrono::steady_clock::now() - stuck_since_ >= patience_;
 }
 
 }  // namespace penstock::cache

@@ -41,6 +41,9 @@ class LogWriter {
   Result<void> flush();
   // Removes all of its files; the next prepare() begins a new one.
   Result<void> remove_all();
+  // Closes the file, and gives the notes that are not (or only half) in it; the next prepare()
+  // begins a new one.
+  std::vector<Note> take_pending();
 
   bool pending() const { return !pending_.empty(); }
 
@@ -61,11 +64,10 @@ class LogWriter {
 
 class LogReader {
  public:
-  // How long bytes that are no record are waited for: they may be half written.
-  static constexpr auto kPatience = std::chrono::seconds(1);
-
-  LogReader(io::FileSystem& fs, std::string folder, std::string member)
-      : fs_(fs), folder_(std::move(folder)), member_(std::move(member)) {}
+  // Bytes that are no record may be half written: they are waited for, but not longer than
+  // `patience`.
+  LogReader(io::FileSystem& fs, std::string folder, std::string member, Nanoseconds patience)
+      : fs_(fs), folder_(std::move(folder)), member_(std::move(member)), patience_(patience) {}
 
   void start_at(const LogPosition& position) { at_ = position; }
   const LogPosition& position() const { return at_; }
@@ -92,6 +94,7 @@ class LogReader {
   io::FileSystem& fs_;
   const std::string folder_;
   const std::string member_;
+  const Nanoseconds patience_;
   LogPosition at_;
   // Where bytes that are no record were met first, and when.
   LogPosition stuck_at_{UINT32_MAX, 0};

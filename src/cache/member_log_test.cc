@@ -20,6 +20,7 @@ constexpr const char* kFolder = "/members";
 constexpr const char* kMember = "17-00000000000000aa";
 constexpr Terms kTestTerms{1000, 10};
 constexpr uint64_t kPlenty = UINT64_MAX;
+constexpr std::chrono::milliseconds kPatience{300};
 
 std::string encode(const LogRecord& record) {
   std::string bytes;
@@ -140,7 +141,7 @@ class MemberLog : public ::testing::Test {
 
   MemoryFileSystem fs_;
   LogWriter writer_{fs_, kFolder, kMember};
-  LogReader reader_{fs_, kFolder, kMember};
+  LogReader reader_{fs_, kFolder, kMember, kPatience};
   LogReader::Progress progress_;
 };
 
@@ -167,7 +168,7 @@ TEST_F(MemberLog, ASecondReaderGoesOnWhereTheFirstWas) {
   write({used(1)});
   EXPECT_THAT(read(), ElementsAre(used(1)));
   write({used(2)});
-  LogReader second(fs_, kFolder, kMember);
+  LogReader second(fs_, kFolder, kMember, kPatience);
   second.start_at(reader_.position());
   std::vector<LogRecord> records;
   ASSERT_THAT(second.read(files(), kPlenty, false,
@@ -196,7 +197,7 @@ TEST_F(MemberLog, EveryFileBeginsWithTerms) {
   write(batch);
   write(batch);
   ASSERT_THAT(files(), ElementsAre(0, 1));
-  LogReader late(fs_, kFolder, kMember);
+  LogReader late(fs_, kFolder, kMember, kPatience);
   std::vector<LogRecord> records;
   ASSERT_THAT(
       late.read({1}, kPlenty, false, [&](const LogRecord& record) { records.push_back(record); }),
@@ -249,7 +250,7 @@ TEST_F(MemberLog, ForeignBytesArePassedOverInTheEnd) {
   overwrite(0, 3 * kRecordBytes, std::string(2 * kRecordBytes, 'x'));
   EXPECT_THAT(read(), ElementsAre(used(1)));
   EXPECT_THAT(read(), ElementsAre());
-  std::this_thread::sleep_for(LogReader::kPatience);  // The time that is promised, not luck.
+  std::this_thread::sleep_for(kPatience);  // The time that is promised, not luck.
   EXPECT_THAT(read(), ElementsAre(used(4)));
   EXPECT_TRUE(progress_.damaged);
 }
@@ -281,7 +282,7 @@ TEST(MemberLogFaults, NothingIsLostTwiceOrMixedUp) {
       FaultyFileSystem fs({.fail_at = n, .error = error});
       ASSERT_THAT(fs.disk().make_directory(kFolder), IsOk());
       LogWriter writer(fs, kFolder, kMember);
-      LogReader reader(fs.disk(), kFolder, kMember);
+      LogReader reader(fs.disk(), kFolder, kMember, kPatience);
       std::vector<LogRecord> accepted;
       std::vector<LogRecord> seen;
       const auto read = [&] {

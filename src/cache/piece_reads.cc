@@ -23,11 +23,13 @@ void CachedStoreImpl::end_piece(const CallRef& call, const Result<void>& outcome
 }
 
 void CachedStoreImpl::note_used(const EntryId& id, uint64_t bytes) {
-  if (Keeper* keeper = core_->tier_for(id).keeper()) keeper->note_used(id, bytes);
+  if (const std::shared_ptr<Keeper> keeper = core_->tier_for(id).keeper())
+    keeper->note_used(id, bytes);
 }
 
 void CachedStoreImpl::note_missed(const EntryId& id, uint64_t bytes) {
-  if (Keeper* keeper = core_->tier_for(id).keeper()) keeper->note_missed(id, bytes);
+  if (const std::shared_ptr<Keeper> keeper = core_->tier_for(id).keeper())
+    keeper->note_missed(id, bytes);
 }
 
 void CachedStoreImpl::read_piece(const CallRef& call, const Piece& piece) {

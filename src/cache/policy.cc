@@ -17,7 +17,8 @@ constexpr double kPatienceWithRegulars = 8;
 constexpr double kPatienceUnknown = 10;  // Caches full, while no use ever came back.
 // In a shuffled loop up to a fifth of the entries are late at any time.
 constexpr double kManyLate = 0.4;
-constexpr double kLateMemory = 256;
+constexpr double kFewLate = 0.25;
+constexpr double kLateMemory = 96;
 
 // How many times shorter its turn must be than that of whom it displaces. The mean of k turns in
 // a shuffled loop is at least 1 - 1/k of the loop, so few turns need a large advantage.
@@ -128,14 +129,12 @@ void TurnPolicy::finished(const EntryId& id, bool again) {
   push(again ? again_ : finished_, id);
 }
 
-bool TurnPolicy::many_are_late() const {
-  return known_ >= kSamples / 2 && late_ > kManyLate * known_;
-}
-
 void TurnPolicy::note_late(int late, int known) {
   const double kept = 1 - known / kLateMemory;
   late_ = late_ * kept + late;
   known_ = known_ * kept + known;
+  const double threshold = many_are_late_ ? kFewLate : kManyLate;
+  many_are_late_ = known_ >= kSamples / 2 && late_ > threshold * known_;
 }
 
 // The age from which an entry is overdue. Never less than half a cache full: no policy would be so
@@ -151,7 +150,7 @@ double TurnPolicy::horizon(const Entry& entry) const {
     horizon = std::min(horizon, std::max(kPatienceWithRegulars * turn.bytes, capacity));
   }
   // Single ones may be late by chance, but not so many: their readers went away.
-  if (turn.known() && many_are_late()) {
+  if (turn.count >= 2 && many_are_late_) {
     horizon = std::min(horizon, std::max(turn.late_after(), capacity / 2));
   }
   return horizon;
@@ -178,7 +177,7 @@ TurnPolicy::Pick TurnPolicy::pick(int samples) {
   for (int i = 0; i < samples; ++i) {
     const Entry& entry = random_entry();
     const auto away = static_cast<double>(age(entry));
-    if (entry.turn.known()) {
+    if (entry.turn.count >= 2) {
       ++known;
       late += away > std::max(entry.turn.late_after(), static_cast<double>(capacity_) / 2);
     }

@@ -8,16 +8,11 @@
 
 namespace penstock::cache {
 
-namespace {
-
-constexpr auto kCheckEvery = std::chrono::milliseconds(500);
-
-}  // namespace
-
-Roll::Roll(CacheDirectory& directory, Listener& listener, const State& state)
+Roll::Roll(CacheDirectory& directory, Listener& listener, const State& state, const Pace& pace)
     : directory_(directory),
       listener_(listener),
       state_(state),
+      pace_(pace),
       folder_(fmt::format("{}/{}", directory.path(), kMembersName)) {}
 
 bool Roll::update(SteadyTime now, uint64_t budget, TickErrors& errors) {
@@ -44,7 +39,7 @@ bool Roll::update(SteadyTime now, uint64_t budget, TickErrors& errors) {
 Roll::Member& Roll::find(const std::string& name) {
   const auto found = members_.find(name);
   if (found != members_.end()) return found->second;
-  LogReader reader(directory_.file_system(), folder_, name);
+  LogReader reader(directory_.file_system(), folder_, name, pace_.patience());
   if (const StateRow* row = state_.row_of(member_hash(name))) reader.start_at(row->consumed);
   Member& member = members_.try_emplace(name, std::move(reader)).first->second;
   listener_.on_found(name);
@@ -69,7 +64,7 @@ void Roll::forget(const std::string& name) {
 
 Result<std::unique_ptr<io::FileLock>> Roll::lock_if_dead(const std::string& name, Member& member,
                                                          SteadyTime now) {
-  if (member.seen_alive && now - *member.seen_alive < kCheckEvery) {
+  if (member.seen_alive && now - *member.seen_alive < pace_.liveness()) {
     return std::unique_ptr<io::FileLock>();
   }
   Result<std::unique_ptr<io::FileLock>> lock =
@@ -116,7 +111,7 @@ Result<bool> Roll::read(const std::string& name, Member& member, const MemberFil
 void Roll::apply(const std::string& name, Member& member, const LogRecord& record) {
   if (const Note* note = std::get_if<Note>(&record)) {
     member.spoke = true;
-    listener_.on_note(*note);
+    listener_.on_note(name, *note);
   } else if (const Standing* standing = std::get_if<Standing>(&record)) {
     member.spoke = true;
     listener_.on_standing(name, *standing);

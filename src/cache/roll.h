@@ -14,6 +14,7 @@
 #include "cache/leases.h"
 #include "cache/member_log.h"
 #include "cache/members.h"
+#include "cache/pace.h"
 #include "cache/state_file.h"
 
 namespace penstock::cache {
@@ -38,7 +39,7 @@ class Roll {
   // Who hears what is read.
   struct Listener {
     virtual ~Listener() = default;
-    virtual void on_note(const Note& note) = 0;
+    virtual void on_note(const std::string& member, const Note& note) = 0;
     virtual void on_found(const std::string& member) = 0;  // Before anything of it is read.
     virtual void on_standing(const std::string& member, const Standing& standing) = 0;
     virtual void on_gone(const std::string& member) = 0;
@@ -46,7 +47,7 @@ class Roll {
   };
 
   // Begins where the evictor before, who wrote `state`, had read to. All outlive it.
-  Roll(CacheDirectory& directory, Listener& listener, const State& state);
+  Roll(CacheDirectory& directory, Listener& listener, const State& state, const Pace& pace);
 
   // Looks who is there, and reads at most `budget` bytes of logs. True: there is more.
   bool update(SteadyTime now, uint64_t budget, TickErrors& errors);
@@ -84,6 +85,7 @@ class Roll {
   CacheDirectory& directory_;
   Listener& listener_;
   const State state_;
+  const Pace pace_;
   const std::string folder_;
   std::map<std::string, Member> members_;
   bool sweep_ = false;

@@ -126,8 +126,13 @@ struct Tally {
   uint64_t bytes = 0;
   uint64_t hit_bytes = 0;
   uint64_t fill_bytes = 0;
-  double hit_rate() const { return bytes == 0 ? 0 : static_cast<double>(hit_bytes) / bytes; }
-  double fill_rate() const { return bytes == 0 ? 0 : static_cast<double>(fill_bytes) / bytes; }
+  double hit_rate() const { return share(hit_bytes); }
+  double fill_rate() const { return share(fill_bytes); }
+
+ private:
+  double share(uint64_t part) const {
+    return bytes == 0 ? 0 : static_cast<double>(part) / static_cast<double>(bytes);
+  }
 };
 
 // A cache of so many windows under our policy. As in the keeper, the policy hears of what happens

@@ -39,7 +39,7 @@ StagerImpl::~StagerImpl() {
   shared_->queue.clear();
   shared_->pass.reset();
   for (const auto& [id, window] : shared_->windows) {
-    Keeper* const keeper = shared_->store.core().tier_for(id).keeper();
+    const std::shared_ptr<Keeper> keeper = shared_->store.core().tier_for(id).keeper();
     if (window.wanted > 0 && keeper != nullptr) keeper->note_finished(id, /*again=*/true);
   }
 }
@@ -83,7 +83,7 @@ void StagerImpl::finished(const Range& range, bool again) {
       shared_->ahead_bytes -= at->second.bytes;
     }
     shared_->windows.erase(at);  // In the queue it is skipped when its turn comes.
-    Keeper* const keeper = shared_->store.core().tier_for(id).keeper();
+    const std::shared_ptr<Keeper> keeper = shared_->store.core().tier_for(id).keeper();
     if (keeper != nullptr) keeper->note_finished(id, again);
   }
   lock.unlock();
@@ -124,7 +124,8 @@ bool StagerImpl::Shared::start_next(std::unique_lock<std::mutex>& lock) {
   const VersionRef version = at->second.version;
   const uint64_t index = at->second.index;
   lock.unlock();
-  if (Keeper* const keeper = store.core().tier_for(id).keeper()) keeper->note_expected(id);
+  if (const std::shared_ptr<Keeper> keeper = store.core().tier_for(id).keeper())
+    keeper->note_expected(id);
   store.stage_window(version, index, /*verify=*/false,
                      [self = shared_from_this(), hold = pass, id](const Result<uint64_t>& fetched) {
                        self->staged(id, fetched);

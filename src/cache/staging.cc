@@ -104,6 +104,12 @@ class StageCall : public std::enable_shared_from_this<StageCall> {
 void CachedStoreImpl::stage_window(const VersionRef& version, uint64_t window, bool verify,
                                    store::Done<uint64_t> done) {
   const Place place = place_of(*version, window);
+  if (version->info.etag.empty() || !can_be_entry(place.key)) {
+    return done(make_error(ErrorCode::kInvalid,
+                           fmt::format("'{}' cannot be cached: it has no etag, or its name or etag "
+                                       "is too long",
+                                       version->info.key)));
+  }
   const uint32_t look_at = verify ? place.key.length : std::min(place.key.length, kBlockBytes);
   core_->tier_for(place.id).read(
       place.key, version->id, 0, look_at,

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
 
 #include "cache/directory.h"
 #include "cache/entry.h"
@@ -23,8 +25,12 @@ struct TierOptions {
   io::CacheMode mode = io::CacheMode::kDirect;
   Nanoseconds slow_after = std::chrono::seconds(2);
   Nanoseconds retry_every = std::chrono::seconds(5);  // How often a drive that is off is tried.
-  uint32_t open_files = 512;  // Entries kept open, with their checksums (8 KiB per 4 MiB).
+  // Entries kept open, with their checksums (8 KiB per 4 MiB). Never more than a quarter of what
+  // the process may have open.
+  uint32_t open_files = 512;
   uint64_t fill_bytes_max = 64 * kMiB;  // Under way at once; more are skipped.
+  // Keeper::start when empty. For tests.
+  std::function<std::unique_ptr<Keeper>(CacheDirectory&, KeeperOptions)> start_keeper = {};
 };
 
 // Verified bytes of an entry. They lie at `data`, inside `buffer`.
@@ -48,13 +54,17 @@ class Tier {
   // again. `buffers` gives the memory for reads. `fs` outlives it.
   static std::shared_ptr<Tier> open(io::FileSystem& fs, TierOptions options,
                                     std::shared_ptr<io::BufferProvider> buffers);
-  virtual ~Tier() = default;  // Waits for what is under way.
+  // Waits for what is under way, so it must not run inside a `done`.
+  virtual ~Tier() = default;
 
   virtual bool on() const = 0;
+  // Waits for the first try to open the directory, and tells what it said. kTimeout at the deadline.
+  virtual Result<void> wait_tried(Deadline deadline) = 0;
 
   // Bytes [begin, begin + length) of the entry's data. kNotFound: not cached, or not any more, or
   // the tier is off, or it was damaged (then it is dropped and counted) or too slow (then the tier
   // is off as well). kBusy: no memory for it now; ask again when some was given back. No other error.
+  // Requires length > 0 and begin + length <= key.length.
   virtual void read(const EntryKey& key, const EntryId& version, uint32_t begin, uint32_t length,
                     std::function<void(Result<TierBytes>)> done) = 0;
 
@@ -63,15 +73,18 @@ class Tier {
   virtual void cancel_fill(const EntryKey& key, const EntryId& version) = 0;
   // Seals and publishes `file`: a buffer of file_bytes(key) with the data at header_bytes(key) that
   // nobody writes to any more. `done` (may be empty) hears whether it is there: kNoSpace or kBusy
-  // when it was skipped.
+  // when it was skipped, kUnavailable when the tier is off, kTimeout when it was too slow.
   virtual void fill(EntryKey key, const EntryId& version, std::shared_ptr<io::Buffer> file,
                     std::function<void(Result<void>)> done) = 0;
   // Its bytes are wrong, somebody says: gone, and counted as a verification failure.
   virtual void drop(const EntryKey& key, const EntryId& version) = 0;
 
-  virtual Keeper* keeper() = 0;  // Null while the directory could not be opened.
+  // Null while the directory could not be opened. Another one after a drive was replaced, so ask each
+  // time. Not to be kept for longer than the tier.
+  virtual std::shared_ptr<Keeper> keeper() = 0;
+  virtual void set_quota(SizeOrPercent quota) = 0;  // From now on.
   virtual TierStats stats() const = 0;
-  // Waits for fills under way.
+  // Waits for fills and drops under way.
   virtual void drain() = 0;
 };
 

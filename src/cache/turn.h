@@ -29,8 +29,12 @@ struct Turn {
   // `share` was read, `elapsed` bytes after the turn began. True when that completed the turn: its
   // length is then in `length`, and the next one begins now.
   bool add(uint32_t share, uint64_t elapsed, double* length);
-  // Beyond this age something is odd: half the usual deviation, and a tenth at least.
-  double late_after() const { return bytes * (1 + std::max(0.1, spread / 128.0)); }
+  // Beyond this age something is odd. In a shuffled loop, where the deviation is less than half,
+  // that is soon; where near uses and far ones alternate (two jobs on one way), after a far one.
+  double late_after() const {
+    const double deviation = spread / 64.0;
+    return bytes * (1 + std::max(0.1, 1.2 * deviation * deviation * deviation));
+  }
 };
 static_assert(sizeof(Turn) == 8);
 

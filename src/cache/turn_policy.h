@@ -53,7 +53,6 @@ class TurnPolicy final : public Policy {
   uint64_t age(const Entry& entry) const { return clock_ - entry.last; }
   double horizon(const Entry& entry) const;
   double expected_turn(const Entry& entry) const;
-  bool many_are_late() const;
   void note_late(int late, int known);
   void maybe_invite(const EntryId& id, const Turn& turn);
   void forget(Entry& entry);
@@ -70,6 +69,7 @@ class TurnPolicy final : public Policy {
   // Of the entries picked lately whose turn is known: how many were late.
   double late_ = 0;
   double known_ = 0;
+  bool many_are_late_ = false;
   uint64_t random_ = 0x9E3779B97F4A7C15U;
 };
 

@@ -30,6 +30,13 @@ class StoreBed {
   virtual std::unique_ptr<ObjectStore> open_folder(const std::string&) { return nullptr; }
 };
 
+// What becomes of the time and the mode that a put is told to keep.
+enum class Attributes {
+  kNone,      // Nothing.
+  kMetadata,  // They are beside the object.
+  kOfFile,    // They are the file's own, so that every object has some.
+};
+
 // What is to be tested, and what it cannot do.
 struct StoreKind {
   std::string name;
@@ -40,6 +47,7 @@ struct StoreKind {
   bool any_bytes = true;         // Keys need not be UTF-8.
   bool upload_if_absent = true;  // Upload::finish() keeps to if_absent.
   size_t part_bytes_max = 1024;  // Of a key between slashes.
+  Attributes attributes = Attributes::kNone;
 };
 
 inline std::string store_kind_name(const ::testing::TestParamInfo<StoreKind>& info) {

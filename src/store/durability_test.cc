@@ -32,6 +32,22 @@ Bytes bytes_of(uint64_t version) {
   return make_bytes(version * 613 % 5000, version);
 }
 
+// Every other version brings a time and a mode along.
+PutOptions options_of(uint64_t version) {
+  PutOptions options;
+  if (version % 2 == 0) return options;
+  options.mtime_ns = static_cast<int64_t>(version) * 1000;
+  options.mode = 0400 + version % 8;
+  return options;
+}
+
+// Whether the store kept them, if it keeps any.
+bool kept_of(uint64_t version, const ObjectInfo& info) {
+  const PutOptions options = options_of(version);
+  if (!options.mtime_ns || !info.kept_mtime_ns) return true;
+  return info.kept_mtime_ns == options.mtime_ns && info.kept_mode == options.mode;
+}
+
 struct Step {
   enum class Kind { kPut, kUpload, kRemove, kFlush } kind;
   std::string key;
@@ -88,9 +104,10 @@ class Durability : public ::testing::Test {
     return keys;
   }
 
-  static Result<void> upload(ObjectStore& store, const std::string& key, const Bytes& bytes) {
-    const std::unique_ptr<Upload> started = PENSTOCK_TRY(store.start_upload(key, {}));
-    PENSTOCK_TRY(started->write(bytes));
+  static Result<void> upload(ObjectStore& store, const std::string& key, uint64_t version) {
+    const std::unique_ptr<Upload> started =
+        PENSTOCK_TRY(store.start_upload(key, options_of(version)));
+    PENSTOCK_TRY(started->write(bytes_of(version)));
     PENSTOCK_TRY(started->finish());
     return {};
   }
@@ -104,9 +121,9 @@ class Durability : public ::testing::Test {
     for (const Step& step : script) {
       const Bytes bytes = bytes_of(++version);
       if (step.kind == Kind::kPut)
-        expected.put(step.key, version, (*store)->put(step.key, bytes).ok());
+        expected.put(step.key, version, (*store)->put(step.key, bytes, options_of(version)).ok());
       if (step.kind == Kind::kUpload)
-        expected.put(step.key, version, upload(**store, step.key, bytes).ok());
+        expected.put(step.key, version, upload(**store, step.key, version).ok());
       if (step.kind == Kind::kRemove) expected.remove(step.key, (*store)->remove(step.key).ok());
       if (step.kind == Kind::kFlush) expected.flush((*store)->flush().ok());
     }
@@ -126,7 +143,11 @@ class Durability : public ::testing::Test {
       return;
     }
     for (const uint64_t version : allowed) {
-      if (version == 0 ? !got.ok() : got.ok() && *got == bytes_of(version)) return;
+      if (version == 0 && !got.ok()) return;
+      if (version == 0 || !got.ok() || *got != bytes_of(version)) continue;
+      const Result<ObjectInfo> info = store.head(key);
+      EXPECT_TRUE(!info.ok() || kept_of(version, *info)) << when << ": " << key;
+      return;
     }
     ADD_FAILURE() << when << ": '" << key << "' is "
                   << (got.ok() ? fmt::format("{} bytes", got->size()) : "absent")

@@ -104,6 +104,7 @@ StoreKind in_directory(std::string name, Open open, bool tree) {
   kind.make = [open = std::move(open), tree] { return std::make_unique<Bed>(open, tree); };
   kind.nests = !tree;
   if (tree) kind.part_bytes_max = 255;
+  if (tree) kind.attributes = Attributes::kOfFile;
   return kind;
 }
 

@@ -32,6 +32,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
  private:
   void on_source(Result<ObjectInfo> source);
   S3Request copy_request() const;
+  PutOptions put_options() const;
   void copy_whole();
   void copy_parts();
   void start_parts(S3UploadId upload);
@@ -97,19 +98,30 @@ S3Request Copy::copy_request() const {
   return request;
 }
 
+// Of a copy in parts, which is an upload: the server carries nothing over by itself.
+PutOptions Copy::put_options() const {
+  PutOptions options;
+  static_cast<CallOptions&>(options) = options_;
+  options.mtime_ns = source_.kept_mtime_ns;
+  options.mode = source_.kept_mode;
+  return options;
+}
+
 void Copy::copy_whole() {
-  client_.send(
-      copy_request(), [self = shared_from_this()](Result<HttpResponse> response, const S3History&) {
-        if (!response.ok()) return self->fail(std::move(response).error());
-        S3Written written = parse_written(response->text).value_or(S3Written{});
-        if (written.mtime_ns == 0) written.mtime_ns = answer_time_ns(*response);
-        self->done_(ObjectInfo{self->to_, self->source_.size, written.etag, written.mtime_ns});
-      });
+  client_.send(copy_request(),
+               [self = shared_from_this()](Result<HttpResponse> response, const S3History&) {
+                 if (!response.ok()) return self->fail(std::move(response).error());
+                 S3Written written = parse_written(response->text).value_or(S3Written{});
+                 if (written.mtime_ns == 0) written.mtime_ns = answer_time_ns(*response);
+                 const ObjectInfo& source = self->source_;
+                 self->done_(ObjectInfo{self->to_, source.size, written.etag, written.mtime_ns,
+                                        source.kept_mtime_ns, source.kept_mode});
+               });
 }
 
 void Copy::copy_parts() {
   part_bytes_ = std::max(settings_.copy_part_bytes, (source_.size + kPartsMax - 1) / kPartsMax);
-  begin_upload(client_, to_, options_, [self = shared_from_this()](Result<S3UploadId> upload) {
+  begin_upload(client_, to_, put_options(), [self = shared_from_this()](Result<S3UploadId> upload) {
     if (!upload.ok()) return self->fail(std::move(upload).error());
     self->start_parts(std::move(*upload));
   });
@@ -164,9 +176,7 @@ void Copy::complete() {
                  [self, error](const Result<void>&) { self->fail(error); });
   };
   if (error_) return on_failure(*error_);
-  PutOptions options;
-  static_cast<CallOptions&>(options) = options_;
-  complete_upload(client_, upload_, etags_, source_.size, options,
+  complete_upload(client_, upload_, etags_, source_.size, put_options(),
                   [self = shared_from_this(), on_failure](Result<ObjectInfo> info) {
                     if (!info.ok()) return on_failure(info.error());
                     self->done_(std::move(info));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "store/s3_metadata.h"
 #include "store/s3_xml.h"
 
 namespace penstock::store {
@@ -52,6 +53,14 @@ std::string multipart_etag(const std::vector<std::string>& etags) {
   return fmt::format("{}-{}", to_hex(md5(std::as_bytes(std::span(all)))), etags.size());
 }
 
+// Of an object that was just written.
+ObjectInfo written_info(const std::string& key, uint64_t size, std::string etag,
+                        const HttpResponse& answer, const PutOptions& options) {
+  ObjectInfo info{key, size, std::move(etag), answer_time_ns(answer), options.mtime_ns};
+  if (options.mode) info.kept_mode = *options.mode & kKeptModeBits;
+  return info;
+}
+
 struct Completion {
   S3Client& client;
   S3UploadId upload;
@@ -84,7 +93,7 @@ void on_completed(const std::shared_ptr<Completion>& state, Result<HttpResponse>
   if (answer.ok()) {
     const std::string etag = parse_written(answer->text).value_or(S3Written{}).etag;
     if (!etag.empty()) {
-      return state->done(ObjectInfo{key, state->size, etag, answer_time_ns(*answer)});
+      return state->done(written_info(key, state->size, etag, *answer, state->options));
     }
     // Ceph tells no etag.
     return head_object(client, key, state->options, [state](Result<ObjectInfo> info, const auto&) {
@@ -152,6 +161,7 @@ Result<ObjectInfo> object_info(const std::string& key, const HttpResponse& respo
   } else if (!parse_number(response.header("content-length"), info.size)) {
     return make_error(ErrorCode::kCorrupt, "the server did not tell the object's size", true);
   }
+  read_kept(response, info);
   return info;
 }
 
@@ -185,44 +195,45 @@ void put_object(S3Client& client, const std::string& key, std::span<const std::b
   request.key = key;
   request.body = bytes;
   request.body_hash = client.hash_of(bytes);
+  request.headers = kept_headers(options);
   request.call = options;
   std::string writer;
   if (options.if_absent) {
     writer = random_name();
-    request.headers = {{"if-none-match", "*"}, {kWriterHeader, writer}};
+    request.headers.emplace_back("if-none-match", "*");
+    request.headers.emplace_back(kWriterHeader, writer);
   }
   const size_t size = bytes.size();
-  client.send(std::move(request),
-              [&client, key, size, writer, call = static_cast<const CallOptions&>(options),
-               done = std::move(done)](Result<HttpResponse> answer, const S3History& history) {
-                if (answer.ok()) {
-                  S3Metrics::get().bytes_written->add(size);
-                  return done(ObjectInfo{key, size, without_quotes(answer->header("etag")),
-                                         answer_time_ns(*answer)});
-                }
-                if (writer.empty() || answer.error().code != ErrorCode::kChanged) {
-                  return done(std::move(answer).error());
-                }
-                const Error exists = exists_error(client, HttpMethod::kPut, key);
-                if (!history.maybe_repeated) return done(exists);
-                head_object(
-                    client, key, call,
-                    [exists, writer, done](Result<ObjectInfo> info, const HttpResponse& headers) {
-                      if (info.ok() && headers.header(kWriterHeader) == writer) {
-                        return done(std::move(info));
-                      }
-                      done(exists);
-                    });
-              });
+  client.send(std::move(request), [&client, key, size, writer, options, done = std::move(done)](
+                                      Result<HttpResponse> answer, const S3History& history) {
+    if (answer.ok()) {
+      S3Metrics::get().bytes_written->add(size);
+      return done(
+          written_info(key, size, without_quotes(answer->header("etag")), *answer, options));
+    }
+    if (writer.empty() || answer.error().code != ErrorCode::kChanged) {
+      return done(std::move(answer).error());
+    }
+    const Error exists = exists_error(client, HttpMethod::kPut, key);
+    if (!history.maybe_repeated) return done(exists);
+    head_object(client, key, options,
+                [exists, writer, done](Result<ObjectInfo> info, const HttpResponse& headers) {
+                  if (info.ok() && headers.header(kWriterHeader) == writer) {
+                    return done(std::move(info));
+                  }
+                  done(exists);
+                });
+  });
 }
 
-void begin_upload(S3Client& client, const std::string& key, const CallOptions& options,
+void begin_upload(S3Client& client, const std::string& key, const PutOptions& options,
                   Done<S3UploadId> done) {
   S3Request request;
   request.op = S3Op::kUpload;
   request.method = HttpMethod::kPost;
   request.key = key;
   request.query = {{"uploads", ""}};
+  request.headers = kept_headers(options);
   request.call = options;
   request.check = [](const HttpResponse& response) -> Result<void> {
     PENSTOCK_TRY(parse_upload_id(response.text));

@@ -14,7 +14,7 @@ namespace penstock::store {
 // What one PUT can carry, and one CopyObject.
 inline constexpr uint64_t kS3PutBytesMax = 5 * kGiB;
 
-// Size, etag and time from the headers of an answer to GET or HEAD.
+// All that the headers of an answer to GET or HEAD tell.
 Result<ObjectInfo> object_info(const std::string& key, const HttpResponse& response);
 // The server's time when it answered: for writes, whose answers tell no modification time.
 int64_t answer_time_ns(const HttpResponse& response);
@@ -42,7 +42,8 @@ struct S3UploadId {
   std::string key;
   std::string id;
 };
-void begin_upload(S3Client& client, const std::string& key, const CallOptions& options,
+// What is to be kept with the object is said here, not when it is complete.
+void begin_upload(S3Client& client, const std::string& key, const PutOptions& options,
                   Done<S3UploadId> done);
 // With if_absent the condition is sent along, and looked at before, for servers that ignore it.
 void complete_upload(S3Client& client, const S3UploadId& upload, std::vector<std::string> etags,

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <random>
 
+#include "base/log.h"
 #include "store/blocking_store.h"
 #include "store/directory_sync.h"
 #include "store/identity.h"
@@ -25,8 +26,31 @@ constexpr int kReadAttempts = 3;
 constexpr std::chrono::seconds kWalkLifetime{5};
 
 ObjectInfo info_of(const std::string& key, const io::FileInfo& info) {
-  return {key, info.size, fmt::format("{:x}-{:x}-{:x}", info.size, info.mtime_ns, info.inode),
-          info.mtime_ns};
+  return {key,
+          info.size,
+          fmt::format("{:x}-{:x}-{:x}", info.size, info.mtime_ns, info.inode),
+          info.mtime_ns,
+          info.mtime_ns,
+          info.mode & kKeptModeBits};
+}
+
+// Some file systems (FAT, shares of other systems) have no modes, or let nobody set times: the
+// object is as good without.
+Result<void> keep_attributes(io::File& file, const PutOptions& options,
+                             const std::string& description) {
+  std::optional<uint32_t> mode = options.mode;
+  if (mode) *mode &= kKeptModeBits;
+  const auto refused = [](const Result<void>& set) {
+    return !set.ok() && (set.error().code == ErrorCode::kPermission ||
+                         set.error().code == ErrorCode::kUnsupported);
+  };
+  Result<void> set = file.set_attributes(mode, options.mtime_ns);
+  if (!refused(set)) return set;
+  log_once(LogLevel::kWarn, "tree-attributes." + description,
+           "its file system does not let modes or times be set: they are not kept",
+           {{"store", description}, {"error", set.error().to_string()}});
+  if (mode) set = file.set_attributes(std::nullopt, options.mtime_ns);
+  return refused(set) ? Result<void>() : set;
 }
 
 std::string_view folder_of(std::string_view key) {
@@ -207,8 +231,13 @@ Result<std::unique_ptr<TemporaryFile>> TreeStore::start_file(const std::string& 
 
 Result<ObjectInfo> TreeStore::publish(TemporaryFile& file, const std::string& key,
                                       const PutOptions& options) {
+  const bool keeps = options.mode || options.mtime_ns;
+  // Last, as writing changes the time.
+  if (keeps) PENSTOCK_TRY(keep_attributes(file.file(), options, description()));
   // A failure is final: the file is removed, never synced again.
-  if (options_.sync_before_publish) PENSTOCK_TRY(file.file().data_sync());
+  if (options_.sync_before_publish) {
+    PENSTOCK_TRY(keeps ? file.file().sync() : file.file().data_sync());
+  }
   const io::FileInfo info = PENSTOCK_TRY(file.file().stat());
   PENSTOCK_TRY(file.file().close());
   PENSTOCK_TRY(check_call(options));
@@ -243,6 +272,8 @@ Result<ObjectInfo> TreeStore::do_copy(const std::string& from, const std::string
   if (after.size != before.size || after.mtime_ns != before.mtime_ns) return changed(from);
   PutOptions put;
   static_cast<CallOptions&>(put) = options;
+  put.mtime_ns = before.mtime_ns;
+  put.mode = before.mode;
   return publish(*file, to, put);
 }
 

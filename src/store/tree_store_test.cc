@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "io/faulty_file_system.h"
 #include "io/memory_file_system.h"
 #include "store/conformance.h"
@@ -115,6 +116,37 @@ TEST_F(TreeStoreTest, TemporaryFilesAreNoObjects) {
   EXPECT_THAT(store_->put("a/.penstock-tmp-y", make_bytes(1, 1)), FailsWith(ErrorCode::kInvalid));
   EXPECT_THAT(store_->put(std::string(256, 'n'), make_bytes(1, 1)), FailsWith(ErrorCode::kInvalid));
   EXPECT_THAT(store_->head(std::string(256, 'n')), FailsWith(ErrorCode::kNotFound));
+}
+
+TEST_F(TreeStoreTest, KeepsWhatTheFileSystemLetsItKeep) {
+  PutOptions options;
+  options.mtime_ns = 1000;
+  options.mode = 0600;
+  std::string log;
+  set_log_sink([&log](std::string_view line) { log += line; });
+  for (const int error : {EPERM, EOPNOTSUPP}) {
+    for (const bool for_good : {false, true}) {
+      SCOPED_TRACE(fmt::format("error {} for good {}", error, for_good));
+      io::FaultyFileSystem faulty({.fail_at = 1,
+                                   .only = io::CallKind::kSetAttributes,
+                                   .error = error,
+                                   .for_good = for_good},
+                                  fs_);
+      const auto store = open_tree_store(faulty, "/tree");
+      const Result<ObjectInfo> put = (*store)->put("k", make_bytes(7, 1), options);
+      ASSERT_THAT(put, IsOk());
+      EXPECT_TRUE(faulty.fault_hit());
+      EXPECT_EQ(put->kept_mode, 0644u);  // No modes here, but perhaps times.
+      EXPECT_EQ(put->mtime_ns == 1000, !for_good);
+      EXPECT_EQ(put->etag, (*store)->head("k")->etag);
+    }
+  }
+  set_log_sink({});
+  EXPECT_THAT(log, ::testing::HasSubstr("not kept"));
+  io::FaultyFileSystem broken({.fail_at = 1, .only = io::CallKind::kSetAttributes}, fs_);
+  const auto store = open_tree_store(broken, "/tree");
+  EXPECT_THAT((*store)->put("other", make_bytes(7, 1), options), FailsWith(ErrorCode::kIo));
+  EXPECT_THAT(keys(), ::testing::ElementsAre("k"));
 }
 
 TEST_F(TreeStoreTest, ReadOnlyRefusesWrites) {

@@ -35,6 +35,7 @@ StoreKind s3_kind() {
   kind.make = [] { return std::make_unique<S3Bed>(); };
   kind.remote = true;
   kind.any_bytes = false;
+  kind.attributes = Attributes::kMetadata;
   return kind;
 }
 

@@ -360,6 +360,28 @@ TEST_F(S3StoreTest, CopiesWholeAndInParts) {
   EXPECT_TRUE(*read_object(*store_, "parts", kGiB) == bytes);
 }
 
+TEST_F(S3StoreTest, UploadsAndCopiesInPartsKeepTimeAndMode) {
+  S3Options options = direct_options();
+  options.part_bytes = 5 * kMiB;
+  store_ = open(options, {.copy_bytes_max = kMiB, .copy_part_bytes = 5 * kMiB});
+  PutOptions put;
+  put.mtime_ns = 1'700'000'000'123'456'789;
+  put.mode = 0640;
+  const auto upload = store_->start_upload("up", put);
+  ASSERT_TRUE(upload.ok()) << upload.error().to_string();
+  ASSERT_TRUE((*upload)->write(random_bytes(6 * kMiB, 1)).ok());
+  const auto finished = (*upload)->finish();
+  ASSERT_TRUE(finished.ok()) << finished.error().to_string();
+  EXPECT_THAT(finished->etag, testing::EndsWith("-2"));
+  const auto copied = store_->copy("up", "copy");
+  ASSERT_TRUE(copied.ok()) << copied.error().to_string();
+  EXPECT_THAT(copied->etag, testing::EndsWith("-2"));
+  for (const ObjectInfo& info : {*finished, *store_->head("up"), *copied, *store_->head("copy")}) {
+    EXPECT_EQ(info.kept_mtime_ns, put.mtime_ns);
+    EXPECT_EQ(info.kept_mode, put.mode);
+  }
+}
+
 TEST_F(S3StoreTest, VerifyContentAcceptsWhatIsRight) {
   S3Options options = direct_options();
   options.verify_content = true;

@@ -2,6 +2,8 @@
 //   s3_tool put|upload ADDRESS KEY <stdin     s3_tool get ADDRESS KEY >stdout
 //   s3_tool list ADDRESS PREFIX               s3_tool folders ADDRESS PREFIX
 //   s3_tool copy ADDRESS FROM TO              s3_tool remove ADDRESS KEY...
+//   s3_tool keep|keep-parts ADDRESS KEY MTIME_NS MODE <stdin: put or upload, with what is to be kept
+//   s3_tool kept ADDRESS KEY                  the two as they are, or "-"
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -30,9 +32,10 @@ void print_name(const std::string& name) {
   fwrite(name.c_str(), 1, name.size() + 1, stdout);
 }
 
-Result<void> upload(store::ObjectStore& store, const std::string& key) {
+Result<void> upload(store::ObjectStore& store, const std::string& key,
+                    const store::PutOptions& options = {}) {
   const std::vector<std::byte> bytes = read_stdin();
-  auto upload = PENSTOCK_TRY(store.start_upload(key, {}));
+  auto upload = PENSTOCK_TRY(store.start_upload(key, options));
   PENSTOCK_TRY(upload->write(bytes));
   PENSTOCK_TRY(upload->finish());
   return {};
@@ -59,6 +62,16 @@ Result<void> run(const std::vector<std::string>& words) {
     PENSTOCK_TRY(store.put(key, read_stdin()));
   } else if (verb == "upload") {
     return upload(store, key);
+  } else if (verb == "keep" || verb == "keep-parts") {
+    store::PutOptions options;
+    options.mtime_ns = std::stoll(words.at(4));
+    options.mode = static_cast<uint32_t>(std::stoul(words.at(5), nullptr, 8));
+    if (verb == "keep-parts") return upload(store, key, options);
+    PENSTOCK_TRY(store.put(key, read_stdin(), options));
+  } else if (verb == "kept") {
+    const store::ObjectInfo info = PENSTOCK_TRY(store.head(key));
+    fmt::print("{} {}\n", info.kept_mtime_ns ? fmt::format("{}", *info.kept_mtime_ns) : "-",
+               info.kept_mode ? fmt::format("{:o}", *info.kept_mode) : "-");
   } else if (verb == "get") {
     const auto bytes = PENSTOCK_TRY(store::read_object(store, key, kGiB));
     fwrite(bytes.data(), 1, bytes.size(), stdout);

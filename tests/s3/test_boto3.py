@@ -98,6 +98,40 @@ def test_copy_and_remove_seen_by_boto3(s3, bucket):
     assert boto_keys(s3, bucket) == []
 
 
+def test_kept_by_us_seen_by_boto3(s3, bucket):
+    tool("keep", bucket, "put", "1700000000123456789", "0644", data=b"x")
+    tool("keep-parts", bucket, "parts", "1700000000500000000", "0755", data=bytes(17 * 1024 * 1024))
+    tool("copy", bucket, "parts", "copy")
+    tool("keep", bucket, "old", "-1000000000", "0", data=b"x")
+    expected = {
+        "put": {"mtime": "1700000000.123456789", "mode": "644"},
+        "parts": {"mtime": "1700000000.5", "mode": "755"},
+        "copy": {"mtime": "1700000000.5", "mode": "755"},
+        "old": {"mtime": "-1", "mode": "0"},
+    }
+    for key, metadata in expected.items():
+        assert s3.head_object(Bucket=bucket, Key=key)["Metadata"] == metadata
+    tool("put", bucket, "put", data=b"y")
+    assert s3.head_object(Bucket=bucket, Key="put")["Metadata"] == {}
+
+
+@pytest.mark.parametrize(
+    "metadata, kept",
+    [
+        ({"mtime": "1700000000.123456789", "mode": "0100644"}, "1700000000123456789 644"),
+        ({"mtime": "1700000000", "mode": "4755", "other": "x"}, "1700000000000000000 755"),
+        ({"mtime": "yesterday", "mode": "rw-r--r--"}, "- -"),
+        ({"mtime": "1e9", "mode": "33188"}, "- -"),
+        ({"mtime": "99999999999999999999", "mode": "040755"}, "- -"),
+        ({"Mtime": "5.25"}, "5250000000 -"),
+        ({}, "- -"),
+    ],
+)
+def test_kept_by_others_read_by_us(s3, bucket, metadata, kept):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x", Metadata=metadata)
+    assert tool("kept", bucket, "k").decode().strip() == kept
+
+
 def test_order_of_2500_keys(s3, bucket):
     shuffled = random.Random(2)
     letters = "abz019 -_.~+%ä日"

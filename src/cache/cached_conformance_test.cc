@@ -1,0 +1,53 @@
+// The cached store under the tests that all stores pass.
+#include "io/memory_file_system.h"
+#include "penstock/cache.h"
+#include "store/conformance.h"
+
+namespace penstock::cache {
+namespace {
+
+class CachedBed : public store::StoreBed {
+ public:
+  CachedBed() {
+    EXPECT_THAT(drive_.make_directory("/drive"), store::IsOk());
+    EXPECT_THAT(files_.make_directory("/store"), store::IsOk());
+  }
+
+  std::unique_ptr<store::ObjectStore> open() override {
+    if (!cache_) {
+      CacheOptions options;
+      options.directories = {"/drive/cache"};
+      options.quota = {.bytes = 64 * kMiB};
+      options.free_floor = {.bytes = 0};
+      options.window_bytes = 256 * kKiB;
+      options.memory_bytes = 8 * kMiB;
+      options.file_system = &drive_;
+      Result<std::shared_ptr<Cache>> cache = Cache::open(options);
+      EXPECT_THAT(cache, store::IsOk());
+      cache_ = *cache;
+    }
+    auto source = store::open_file_store(files_, "/store");
+    EXPECT_THAT(source, store::IsOk());
+    return make_cached_store(std::move(*source), cache_);
+  }
+
+ private:
+  io::MemoryFileSystem drive_;
+  io::MemoryFileSystem files_;
+  std::shared_ptr<Cache> cache_;
+};
+
+store::StoreKind cached_kind() {
+  store::StoreKind kind;
+  kind.name = "Cached";
+  kind.make = [] { return std::make_unique<CachedBed>(); };
+  return kind;
+}
+
+}  // namespace
+}  // namespace penstock::cache
+
+namespace penstock::store {
+INSTANTIATE_TEST_SUITE_P(Cache, StoreConformance, ::testing::Values(cache::cached_kind()),
+                         store_kind_name);
+}  // namespace penstock::store

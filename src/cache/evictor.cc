@@ -1,0 +1,345 @@
+#include "cache/evictor.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "cache/directory_open.h"
+
+namespace penstock::cache {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr uint64_t kLogBytesPerTick = 4 * kMiB;
+constexpr milliseconds kEvictFor{50};
+constexpr uint64_t kIndexBytesMax = kGiB;
+// Of the limit, that is not given out after a crash until a scan has told what is there.
+constexpr uint64_t kDistrust = 16;
+
+uint64_t less(uint64_t a, uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
+}  // namespace
+
+std::string state_path(const CacheDirectory& directory) {
+  return directory.path() + "/state";
+}
+std::string index_path(const CacheDirectory& directory) {
+  return directory.path() + "/index";
+}
+std::string evictor_lock_path(const CacheDirectory& directory) {
+  return directory.path() + "/evictor.lock";
+}
+
+Evictor::Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space,
+                 const Pace& pace)
+    : directory_(directory),
+      lock_(std::move(lock)),
+      space_(space),
+      pace_(pace),
+      policy_(make_policy()) {}
+
+Evictor::~Evictor() = default;
+
+Evictor::Outcome Evictor::start(const OwnNews& news, SteadyTime now, TickErrors& errors) {
+  now_ = checked_ = index_at_ = now;
+  Result<State> state = read_state(directory_.file_system(), state_path(directory_));
+  if (state.ok()) {
+    inherited_ = std::move(*state);
+    counter_ = inherited_.counter;
+    has_basis_ = inherited_.known;
+    basis_bytes_ = inherited_.used;
+    distrusted_ = !inherited_.clean;
+  } else if (state.error().code != ErrorCode::kCorrupt) {  // As after a power cut.
+    errors.note(state.error());
+  }
+  Roll::Listener& listener = *this;
+  roll_ = std::make_unique<Roll>(directory_, listener, inherited_, pace_);
+  measure(news, errors);
+  // What others may fill is known only when their logs were read.
+  if (!inherited_.rows.empty()) has_basis_ = false;
+  Outcome outcome = conclude(news, errors);
+  has_basis_ = inherited_.known;
+  return outcome;
+}
+
+void Evictor::load(TickErrors& errors) {
+  const Result<std::string> index =
+      io::read_file(directory_.file_system(), index_path(directory_), kIndexBytesMax);
+  if (!index.ok()) return errors.note(index.error());
+  const Result<void> restored = policy_->restore(*index);
+  if (!restored.ok()) {
+    log_info("what a cache had learnt cannot be read; it begins anew",
+             {{"directory", directory_.path()}, {"reason", restored.error().detail}});
+    return;
+  }
+  if (has_basis_) return;
+  has_basis_ = distrusted_ = true;
+  basis_bytes_ = policy_->used_bytes();
+}
+
+Evictor::Outcome Evictor::tick(OwnNews news, SteadyTime now, TickErrors& errors) {
+  now_ = now;
+  if (!still_evictor(errors)) {
+    Outcome outcome;
+    outcome.deposed = true;
+    return outcome;
+  }
+  bool more = roll_->update(now, kLogBytesPerTick, errors);
+  bool missed = false;
+  for (const Note& note : news.notes.notes) {
+    on_note(directory_.member(), note);
+    missed |= note.kind == Note::Kind::kMissed;
+  }
+  if (news.notes.lost) on_gap();
+  own_active_ = missed || news.filled;
+  measure(news, errors);
+  const uint64_t in_flight = news.standing.reserved_bytes() + leases_.reserved();
+  const uint32_t evictions = evict(in_flight, errors, more);
+  Outcome outcome = conclude(news, errors);
+  outcome.evictions = evictions;
+  outcome.more = more;
+  if (now - index_at_ >= index_pause_) save_index(errors);
+  return outcome;
+}
+
+// Whoever clears the directory by hand takes the lock away, and with it the certainty to be alone.
+bool Evictor::still_evictor(TickErrors& errors) {
+  if (now_ - checked_ < pace_.own_locks()) return true;
+  checked_ = now_;
+  Result<std::unique_ptr<io::FileLock>> again =
+      directory_.file_system().try_lock(evictor_lock_path(directory_));
+  if (again.ok()) {
+    lock_ = std::move(*again);
+    gap_ = true;
+  } else if (again.error().code != ErrorCode::kBusy) {
+    errors.note(again.error());
+  }
+  if (!ever_published_) return true;
+  const Result<State> state = read_state(directory_.file_system(), state_path(directory_));
+  return !state.ok() || state->evictor == directory_.member();
+}
+
+// The limit, from the terms of all and what is free on the drive.
+void Evictor::measure(const OwnNews& news, TickErrors& errors) {
+  space_.refresh(now_, news.filled, errors);
+  if (std::exchange(space_answers_, space_.answers()) != space_.answers()) {
+    used_when_asked_ = used_bytes();
+  }
+  Terms terms = roll_->strictest();
+  terms.quota_bytes = std::min(terms.quota_bytes, news.terms.quota_bytes);
+  terms.floor_bytes = std::max(terms.floor_bytes, news.terms.floor_bytes);
+  limit_ = terms.quota_bytes;
+  if (!space_.last()) return;
+  // Its own evictions free what they take from the used: this does not move with them.
+  const uint64_t reachable = used_when_asked_ + space_.last()->available_bytes;
+  limit_ = std::min(limit_, less(reachable, terms.floor_bytes));
+}
+
+uint64_t Evictor::used_bytes() const {
+  if (known_) return policy_->used_bytes();
+  return std::max(policy_->used_bytes(), less(basis_bytes_ + came_bytes_, went_bytes_));
+}
+
+uint64_t Evictor::room_bytes() const {
+  if (known_) return less(limit_, used_bytes());
+  if (!has_basis_) return 0;
+  return less(limit_, used_bytes() + (distrusted_ ? limit_ / kDistrust : 0));
+}
+
+uint32_t Evictor::evict(uint64_t in_flight, TickErrors& errors, bool& more) {
+  room_.set_capacity(less(limit_, in_flight));
+  const SteadyTime until = steady_clock::now() + kEvictFor;
+  const uint32_t evictions = room_.tick([&](const EntryName& name) {
+    if (steady_clock::now() < until) return drop(name, errors);
+    more = true;
+    return false;
+  });
+  more |= evictions == Room::kDropsMax;
+  return evictions;
+}
+
+bool Evictor::drop(const EntryName& name, TickErrors& errors) {
+  const Result<void> dropped = directory_.drop(name);
+  if (!dropped.ok()) {
+    errors.note(dropped);
+    // It stays, and is not the first to be tried again.
+    policy_->removed(name.id);
+    policy_->added(name);
+    return false;
+  }
+  went_bytes_ += name.file_bytes();
+  if (scanning_) gone_.insert(name.id);
+  return true;
+}
+
+// Shares the room out, and tells.
+Evictor::Outcome Evictor::conclude(const OwnNews& news, TickErrors& errors) {
+  const uint64_t room = room_bytes();
+  leases_.share({.room = room,
+                 .grain = grain_,
+                 .counter = static_cast<uint32_t>(counter_ + 1),
+                 .own_active = own_active_,
+                 .now = now_,
+                 .turn = static_cast<uint64_t>(now_.time_since_epoch() / pace_.turn())});
+  const State state = describe();
+  publish(state, errors);
+  Outcome outcome;
+  outcome.grant = {.ceiling = news.standing.published_bytes + less(room, leases_.outstanding()),
+                   .counter = static_cast<uint32_t>(counter_),
+                   .open_bytes = state.open_bytes,
+                   .invited_bytes = state.invited_bytes,
+                   .invited = state.invited};
+  outcome.known = known_;
+  outcome.used_bytes = state.used;
+  outcome.limit_bytes = state.limit;
+  outcome.entries = state.entries;
+  outcome.members = state.members;
+  outcome.index_bytes = policy_->memory_bytes();
+  return outcome;
+}
+
+State Evictor::describe() const {
+  State state;
+  state.evictor = directory_.member();
+  state.known = known_;
+  state.used = used_bytes();
+  state.limit = limit_;
+  state.entries = known_ ? policy_->entries() : std::max(policy_->entries(), inherited_.entries);
+  state.open_bytes = room_.state().open_bytes;
+  state.invited_bytes = room_.state().invited_bytes;
+  state.invited = room_.state().invited;
+  state.members = roll_->living() + 1;
+  roll_->for_each([&](const std::string& member, const LogPosition& position) {
+    state.rows.push_back({.member = member_hash(member),
+                          .ceiling = leases_.ceiling(member),
+                          .ceiling_max = leases_.ceiling_max(member),
+                          .consumed = position});
+  });
+  return state;
+}
+
+void Evictor::publish(State state, TickErrors& errors) {
+  state.counter = published_.counter;
+  if (ever_published_ && state == published_) return;
+  // Also when it fails: a counter never stands for two states.
+  state.counter = ++counter_;
+  const Result<void> replaced =
+      replace_file(directory_.file_system(), temporary(0), state_path(directory_),
+                   encode_state(state));
+  errors.note(replaced);
+  if (!replaced.ok()) return;
+  published_ = std::move(state);
+  ever_published_ = true;
+}
+
+// Numbers that the directory, which counts its own files up from 0, will not come to.
+std::string Evictor::temporary(int which) const {
+  return fmt::format("{}/{}/{}-{}", directory_.path(), kTemporaryName, directory_.member(),
+                     10'000'000'000'000'000'000U + static_cast<uint64_t>(which));
+}
+
+void Evictor::save_index(TickErrors& errors) {
+  index_at_ = now_;
+  if (policy_->clock_bytes() == index_clock_ && policy_->entries() == index_entries_) return;
+  const SteadyTime began = steady_clock::now();
+  const Result<void> replaced = replace_file(directory_.file_system(), temporary(1),
+                                             index_path(directory_), policy_->snapshot());
+  errors.note(replaced);
+  if (!replaced.ok()) return;
+  index_clock_ = policy_->clock_bytes();
+  index_entries_ = policy_->entries();
+  // A large one takes no more than a hundredth of the time.
+  index_pause_ = std::max<steady_clock::duration>(kIndexEvery, 100 * (steady_clock::now() - began));
+}
+
+bool Evictor::scan_due(SteadyTime now) const {
+  return !scanning_ && now >= scan_not_before_ && (!known_ || gap_ || now >= scan_at_);
+}
+
+void Evictor::scan(const std::function<bool()>& between, TickErrors& errors) {
+  constexpr uint64_t kEntriesBetween = 256;
+  const SteadyTime began = steady_clock::now();
+  scanning_ = true;
+  gap_ = false;
+  policy_->begin_scan();
+  uint64_t count = 0;
+  bool stopped = false;
+  const Result<void> scanned = directory_.scan([&](const EntryName& name) {
+    if (!gone_.contains(name.id)) policy_->seen(name);
+    grain_ = std::max(grain_, name.file_bytes());
+    if (++count % kEntriesBetween == 0) stopped = !between();
+    return !stopped;
+  });
+  scanning_ = false;
+  gone_.clear();
+  const SteadyTime ended = steady_clock::now();
+  scan_not_before_ = ended + std::max<steady_clock::duration>(pace_.scan_pause(), 10 * (ended - began));
+  if (stopped || !scanned.ok()) {
+    errors.note(scanned);
+    gap_ = true;
+    return;
+  }
+  policy_->end_scan();
+  known_ = true;
+  scan_at_ = ended + kScanEvery;
+}
+
+void Evictor::hand_over(SteadyTime now, TickErrors& errors) {
+  now_ = now;
+  save_index(errors);
+  State state = describe();
+  state.clean = known_ && !gap_;
+  publish(std::move(state), errors);
+}
+
+void Evictor::on_note(const std::string& member, const Note& note) {
+  switch (note.kind) {
+    case Note::Kind::kUsed:
+      return policy_->used(note.id, note.bytes);
+    case Note::Kind::kMissed:
+      leases_.wants(member, now_);
+      return policy_->missed(note.id, note.bytes);
+    case Note::Kind::kAdded:
+      came_bytes_ += note.bytes;
+      grain_ = std::max(grain_, note.bytes);
+      gone_.erase(note.id);
+      return policy_->added(note.name());
+    case Note::Kind::kDropped:
+      went_bytes_ += note.bytes;
+      if (scanning_) gone_.insert(note.id);
+      return policy_->removed(note.id);
+    case Note::Kind::kExpected:
+      return policy_->expected(note.id);
+    case Note::Kind::kFinished:
+      return policy_->finished(note.id, false);
+    case Note::Kind::kFinishedAgain:
+      return policy_->finished(note.id, true);
+  }
+}
+
+void Evictor::on_found(const std::string& member) {
+  const StateRow* row = inherited_.row_of(member_hash(member));
+  if (row == nullptr || is_self(member)) return;
+  leases_.restore(member, *row, static_cast<uint32_t>(inherited_.counter));
+}
+
+void Evictor::on_standing(const std::string& member, const Standing& standing) {
+  if (is_self(member)) return;
+  // States are counted on from the last that anyone has seen, also when its file is lost.
+  const auto ahead = static_cast<int32_t>(standing.adopted - static_cast<uint32_t>(counter_));
+  if (ahead > 0) counter_ += static_cast<uint32_t>(ahead);
+  leases_.heard(member, standing, now_);
+}
+
+void Evictor::on_gone(const std::string& member) {
+  leases_.forget(member);
+}
+
+}  // namespace penstock::cache
