@@ -28,19 +28,24 @@ std::string_view above(std::string_view folder) {
 
 }  // namespace
 
-void SourceTable::add(std::string_view url, uint64_t bytes) {
-  const std::string_view folder = url.substr(0, url.rfind('/') + 1);
-  auto sum = sums_.find(folder);
-  if (sum == sums_.end()) {
-    // By half, so that it does not come again soon.
-    if (sums_.size() >= kFoldersMax) {
-      while (sums_.size() > kFoldersMax / 2 && fold(sums_)) {
-      }
-    }
-    sum = sums_.try_emplace(std::string(sums_.size() < kFoldersMax ? folder : "")).first;
+SourceTable::Sum& SourceTable::sum_of(std::string_view folder) {
+  if (const auto known = sums_.find(folder); known != sums_.end()) return known->second;
+  if (sums_.size() < kFoldersMax) return sums_[std::string(folder)];
+  while (depth_of(folder) > 0) {
+    folder = above(folder);
+    if (const auto known = sums_.find(folder); known != sums_.end()) return known->second;
   }
-  sum->second.entries += 1;
-  sum->second.bytes += bytes;
+  return sums_[""];
+}
+
+void SourceTable::add(std::string_view url, uint64_t bytes) {
+  if (sums_.size() >= kFoldersMax && foldable_) {
+    // By half, so that it does not come again soon.
+    while (sums_.size() > kFoldersMax / 2 && foldable_) foldable_ = fold(sums_);
+  }
+  Sum& sum = sum_of(url.substr(0, url.rfind('/') + 1));
+  sum.entries += 1;
+  sum.bytes += bytes;
 }
 
 bool SourceTable::fold(Sums& sums) {

@@ -36,8 +36,10 @@ class SourceTable {
   using Sums = std::map<std::string, Sum, std::less<>>;
   // Counts the deepest folders with those above them. False: there is nothing above.
   static bool fold(Sums& sums);
+  Sum& sum_of(std::string_view folder);
 
   Sums sums_;
+  bool foldable_ = true;
 };
 
 }  // namespace penstock::cache

@@ -17,7 +17,7 @@ namespace penstock::cache {
 class CacheToolTest : public ::testing::Test {
  protected:
   static constexpr const char* kRoot = "/nvme/cache";
-  static constexpr uint64_t kObjectBytes = 1 << 20;
+  static constexpr uint64_t kObjectBytes = 1 << 30;
 
   CacheToolTest() { open(); }
 
