@@ -77,8 +77,8 @@ CacheCore::~CacheCore() {
   }
   timer_wakes_.notify_all();
   timer_.join();
+  tiers_.clear();  // Their fills still report to us.
   tasks_.finish();
-  tiers_.clear();
 }
 
 Result<void> CacheCore::check_directories() {

@@ -1,4 +1,6 @@
 // The cached store under the tests that all stores pass.
+#include <atomic>
+
 #include "io/memory_file_system.h"
 #include "penstock/cache.h"
 #include "store/conformance.h"
@@ -10,7 +12,7 @@ class CachedBed : public store::StoreBed {
  public:
   CachedBed() {
     EXPECT_THAT(drive_.make_directory("/drive"), store::IsOk());
-    EXPECT_THAT(files_.make_directory("/store"), store::IsOk());
+    EXPECT_THAT(files_.make_directory(path_), store::IsOk());
   }
 
   std::unique_ptr<store::ObjectStore> open() override {
@@ -26,12 +28,18 @@ class CachedBed : public store::StoreBed {
       EXPECT_THAT(cache, store::IsOk());
       cache_ = *cache;
     }
-    auto source = store::open_file_store(files_, "/store");
+    auto source = store::open_file_store(files_, path_);
     EXPECT_THAT(source, store::IsOk());
     return make_cached_store(std::move(*source), cache_);
   }
 
  private:
+  static std::string next_path() {
+    static std::atomic<int> next{0};
+    return "/store" + std::to_string(next++);
+  }
+
+  const std::string path_ = next_path();  // By which each is told apart.
   io::MemoryFileSystem drive_;
   io::MemoryFileSystem files_;
   std::shared_ptr<Cache> cache_;

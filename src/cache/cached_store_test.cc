@@ -291,7 +291,7 @@ TEST_F(CachedStoreTest, ARandomReaderWithoutRoomPaysOnlyForWhatItReads) {
   quota_ = 2 * kMiB;  // Per drive.
   open();
   std::vector<store::ObjectInfo> infos;
-  for (uint64_t i = 0; i < 20; ++i) infos.push_back(put("o" + std::to_string(i), 4 * kWindow, i));
+  for (uint64_t i = 0; i < 20; ++i) infos.push_back(put("o" + std::to_string(i), 16 * kWindow, i));
   for (const store::ObjectInfo& info : infos) expect_read(info, 0, info.size);  // Fills it.
   cache_->drain();
   const uint64_t before = source_bytes();
@@ -299,11 +299,12 @@ TEST_F(CachedStoreTest, ARandomReaderWithoutRoomPaysOnlyForWhatItReads) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 200; ++i) {
     const store::ObjectInfo& info = infos[random() % infos.size()];
-    expect_read(info, kWindow + random() % (2 * kWindow), 3000);
+    expect_read(info, kWindow + random() % (14 * kWindow), 3000);
   }
   const uint64_t fetched = source_bytes() - before;
   const uint64_t missed = cache_->stats().miss_bytes - missed_before;
-  EXPECT_LT(fetched, 2 * missed) << "neighbours were paid for";
+  // Neighbours too would be 256 KiB for each of more than a hundred.
+  EXPECT_LT(fetched, missed + 8 * kWindow) << "neighbours were paid for";
 }
 
 TEST_F(CachedStoreTest, RandomReadsOfAnObjectThatDoesNotFitAreKeptInSmallPieces) {
@@ -426,12 +427,18 @@ TEST_F(CachedStoreTest, StagingSaysWhatItFetched) {
   Result<uint64_t> fetched = stage(false);
   ASSERT_TRUE(fetched.ok()) << fetched.error().to_string();
   EXPECT_EQ(*fetched, info.size);
-  EXPECT_EQ(*stage(false), 0U);
+  fetched = stage(false);
+  ASSERT_TRUE(fetched.ok()) << fetched.error().to_string();
+  EXPECT_EQ(*fetched, 0U);
   // Damage in the middle is seen only by who looks at all of it.
   damage_entries(200000);
   open();
-  EXPECT_EQ(*stage(false), 0U);
-  EXPECT_EQ(*stage(true), 5 * kWindow);
+  fetched = stage(false);
+  ASSERT_TRUE(fetched.ok()) << fetched.error().to_string();
+  EXPECT_EQ(*fetched, 0U);
+  fetched = stage(true);
+  ASSERT_TRUE(fetched.ok()) << fetched.error().to_string();
+  EXPECT_EQ(*fetched, 5 * kWindow);
 }
 
 }  // namespace

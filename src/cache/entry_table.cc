@@ -22,11 +22,11 @@ Entry* EntryTable::find(const EntryId& id) {
   return place == tags_.size() ? nullptr : &at(indices_[place]);
 }
 
-void EntryTable::put(uint64_t hash, uint32_t index) {
+void EntryTable::put(uint64_t hash, uint64_t index) {
   uint64_t place = home_of(hash);
   while (tags_[place] != 0) place = next(place);
   tags_[place] = tag_of(hash);
-  indices_[place] = index;
+  indices_[place] = static_cast<uint32_t>(index);
 }
 
 void EntryTable::rebuild(uint64_t places) {
@@ -35,20 +35,26 @@ void EntryTable::rebuild(uint64_t places) {
   std::vector<uint32_t>().swap(indices_);
   tags_.resize(places);
   indices_.resize(places);
-  for (uint64_t i = 0; i < size_; ++i) put(mix(at(i).id), static_cast<uint32_t>(i));
+  for (uint64_t i = 0; i < size_; ++i) put(mix(at(i).id), i);
 }
 
 void EntryTable::reserve(uint64_t entries) {
   if (entries * 8 > tags_.size() * 7) rebuild(entries / 4 * 5 + 64);
 }
 
-Entry& EntryTable::insert(const EntryId& id) {
+Entry* EntryTable::insert(const EntryId& id) {
   if ((size_ + 1) * 8 > tags_.size() * 7) rebuild(std::max<uint64_t>(64, tags_.size() / 2 * 3));
+  const uint64_t hash = mix(id);
+  uint64_t place = home_of(hash);
+  for (; tags_[place] != 0; place = next(place)) {
+    if (tags_[place] == tag_of(hash) && at(indices_[place]).id == id) return nullptr;
+  }
   if (size_ == chunks_.size() * kChunk) chunks_.push_back(std::make_unique<Entry[]>(kChunk));
-  put(mix(id), static_cast<uint32_t>(size_));
+  tags_[place] = tag_of(hash);
+  indices_[place] = static_cast<uint32_t>(size_);
   Entry& entry = at(size_++);
   entry = Entry{.id = id};
-  return entry;
+  return &entry;
 }
 
 void EntryTable::erase(Entry& entry) {

@@ -18,6 +18,7 @@ struct Entry {
     kFinished = 2,   // The last reader is done with it, for good,
     kAgain = 4,      // or until its next epoch.
     kConfirmed = 8,  // Seen since begin_scan().
+    kUnused = 16,    // Never read, as far as is known: no turn has begun.
   };
 
   EntryId id;
@@ -27,6 +28,9 @@ struct Entry {
   uint32_t blocks = 0;
   uint8_t flags = 0;
 
+  // What readers said last.
+  static constexpr uint8_t kSaid = kExpected | kFinished | kAgain;
+  void say(Flag flag) { flags = static_cast<uint8_t>((flags & ~kSaid) | flag); }
   bool has(uint8_t flag) const { return (flags & flag) != 0; }
   EntryName name() const { return {id, blocks}; }
 };
@@ -34,9 +38,9 @@ static_assert(sizeof(Entry) == 48);
 
 // Spreads the bits of ids, which are hashes, but need not be in tests.
 inline uint64_t mix(const EntryId& id) {
-  uint64_t x = (id.high ^ (id.low * 0x9E3779B97F4A7C15U)) * 0xD6E8FEB86659FD93U;
-  x ^= x >> 32;
-  return x * 0xD6E8FEB86659FD93U;
+  uint64_t x = (id.high ^ (id.high >> 32)) * 0xD6E8FEB86659FD93U + id.low;
+  x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93U;
+  return x ^ (x >> 32);
 }
 
 class EntryTable {
@@ -44,8 +48,8 @@ class EntryTable {
   // Null when it is not there. Pointers hold until the next insert or erase.
   Entry* find(const EntryId& id);
   const Entry* find(const EntryId& id) const;
-  // Requires that it is not there.
-  Entry& insert(const EntryId& id);
+  // Null when it is there already.
+  Entry* insert(const EntryId& id);
   void erase(Entry& entry);  // Moves the last one to its place.
   // Saves growing step by step to so many.
   void reserve(uint64_t entries);
@@ -63,7 +67,7 @@ class EntryTable {
   uint64_t home_of(uint64_t hash) const { return (hash >> 32) * tags_.size() >> 32; }
   uint64_t next(uint64_t place) const { return place + 1 == tags_.size() ? 0 : place + 1; }
   uint64_t place_of(const EntryId& id) const;  // tags_.size() when it is not there.
-  void put(uint64_t hash, uint32_t index);
+  void put(uint64_t hash, uint64_t index);
   void rebuild(uint64_t places);
 
   // Chunks, so that growing copies nothing and is never twice as large.

@@ -172,7 +172,7 @@ void CachedStoreImpl::granules_fetched(const std::shared_ptr<GranuleRead>& read,
     }
     std::memcpy(file->data() + header_bytes(key), bytes.data(), bytes.size());
     tier.fill(key, version, std::make_shared<io::Buffer>(std::move(*file)),
-              [core = core_](const Result<void>&) { core->memory_freed(); });
+              [core = core_.get()](const Result<void>&) { core->memory_freed(); });
   }
 }
 

@@ -39,7 +39,7 @@ void TurnPolicy::added(const EntryName& name) {
     known->flags |= Entry::kConfirmed;
     return;
   }
-  Entry& entry = table_.insert(name.id);
+  Entry& entry = *table_.insert(name.id);
   entry.blocks = name.blocks;
   entry.since = entry.last = clock_;
   entry.flags = Entry::kConfirmed;
@@ -48,6 +48,8 @@ void TurnPolicy::added(const EntryName& name) {
     entry.since = std::min(ghost->since(), clock_);
     entry.turn = ghost->turn;
     ghosts_.erase(*ghost);
+  } else {
+    entry.flags |= Entry::kUnused;
   }
   invitations_.erase(name.id);
   used_blocks_ += name.blocks;
@@ -62,7 +64,7 @@ void TurnPolicy::forget(Entry& entry) {
 void TurnPolicy::removed(const EntryId& id) {
   Entry* entry = table_.find(id);
   if (entry == nullptr) return;
-  ghosts_.insert(id, entry->since, entry->turn);
+  if (!entry->has(Entry::kUnused)) ghosts_.insert(id, entry->since, entry->turn);
   forget(*entry);
 }
 
@@ -71,7 +73,9 @@ void TurnPolicy::used(const EntryId& id, uint64_t bytes) {
   if (entry == nullptr) return missed(id, bytes, 0);
   clock_ += bytes;
   double length = 0;
-  if (entry->turn.add(share_of(bytes, entry->blocks), clock_ - entry->since, &length)) {
+  if (entry->has(Entry::kUnused)) {
+    entry->since = clock_;
+  } else if (entry->turn.add(share_of(bytes, entry->blocks), clock_ - entry->since, &length)) {
     intervals_.add(length);
     entry->since = clock_;
   } else if (age(*entry) > capacity_ / 2 && !entry->has(Entry::kExpected)) {
@@ -116,7 +120,7 @@ void TurnPolicy::maybe_invite(const EntryId& id, const Turn& turn) {
 void TurnPolicy::expected(const EntryId& id) {
   Entry* entry = table_.find(id);
   if (entry == nullptr) return invitations_.expect(id, clock_ + capacity_);
-  entry->flags = static_cast<uint8_t>((entry->flags & Entry::kConfirmed) | Entry::kExpected);
+  entry->say(Entry::kExpected);
   entry->last = clock_;
 }
 
@@ -124,8 +128,7 @@ void TurnPolicy::finished(const EntryId& id, bool again) {
   invitations_.erase(id);
   Entry* entry = table_.find(id);
   if (entry == nullptr) return;
-  const uint8_t flag = again ? Entry::kAgain : Entry::kFinished;
-  entry->flags = static_cast<uint8_t>((entry->flags & Entry::kConfirmed) | flag);
+  entry->say(again ? Entry::kAgain : Entry::kFinished);
   push(again ? again_ : finished_, id);
 }
 

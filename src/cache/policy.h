@@ -3,15 +3,20 @@
 // throw out each entry just before it is needed again. This one keeps what it has until there is
 // evidence that it is no longer used.
 //
-// Time is measured in bytes read through the cache, so idle nights and clock jumps age nothing.
-// An entry is *overdue* when it was not used for half as long again as nearly all (99 %) uses come back,
-// or its own last uses did, whichever is longer. In a loop nothing is ever overdue, and what is
-// not kept is not admitted either: hits are cache/data, and no drive is worn by pointless fills. When
-// a job moves on to other data, what it left becomes overdue and makes room. What is missed again
-// and again at far shorter distance than something kept (a hot set beside a scan) is invited in its
-// place.
+// Time is measured in bytes read through the cache, so idle nights and clock jumps age nothing. How
+// often an entry is used is its *turn*: the time in which as many bytes as it holds are read from it
+// (turn.h). What was missed is remembered in a small table, so its turn is known as well.
 //
-// Threads: one at a time. Memory: at most 64 bytes per entry and 8 MiB. Cost: constant per call.
+// - An entry is overdue when it stayed away for half as long again as 99 % of recent turns, and its
+//   own. In a loop nothing is ever overdue, and what is not kept is not admitted either: hits are
+//   cache/data, and no drive is worn by pointless fills.
+// - When many entries at once are later than chance allows, in whatever order a loop runs, their
+//   readers are gone, and the late ones are overdue at once.
+// - What is missed again and again, with far shorter turns than something kept has, is invited in
+//   its place: a hot set that comes late.
+//
+// Threads: one at a time. Memory: at most 64 bytes per entry and 8 MiB; while a snapshot is made or
+// restored, 48 bytes per entry more. Cost: constant per call, but for snapshots and scans.
 #pragma once
 
 #include <cstdint>
@@ -43,12 +48,13 @@ class Policy {
   // A reader that knows its future will use it: not a victim before it was used, unless it never
   // comes. One that is not there is invited: say so shortly before it is filled.
   virtual void expected(const EntryId& id) = 0;
-  // It will not: goes first. `again`: it will in some later epoch, so only when room is needed.
+  // It will not: goes first. `again`: it will in some later epoch, so only when room is needed for
+  // what is expected, the last one finished first: it is the last to be needed again.
   virtual void finished(const EntryId& id, bool again) = 0;
 
   enum class Need {
     kRoomForOthers,   // Only what is finished or overdue.
-    kRoomForInvited,  // Also what is much less used than those invited.
+    kRoomForInvited,  // Also what is much less used than those invited (as of the last invited()).
     kSpace,  // The drive is too full: the least useful, whatever it is (expected ones last).
   };
   // The next to go, still counted until removed(); nothing when `need` does not justify any.
@@ -65,8 +71,9 @@ class Policy {
   virtual bool contains(const EntryId& id) const = 0;
   virtual uint64_t memory_bytes() const = 0;
 
-  // What it has learnt, for the next process. restore() takes it with entries that may be gone
-  // since (a scan tells); kCorrupt or kUnsupported, and unchanged, when it is not one.
+  // What it has learnt, for the next process: docs/formats/cache-index.md. restore() replaces what
+  // it has by that, with entries that may be gone since (a scan tells); kCorrupt or kUnsupported, and
+  // unchanged, when it is not one.
   virtual std::string snapshot() const = 0;
   virtual Result<void> restore(const std::string& snapshot) = 0;
   // Forgets entries that neither added() nor restore()+seen() confirmed since begin_scan().

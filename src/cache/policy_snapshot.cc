@@ -19,6 +19,8 @@ constexpr size_t kWeightsBytes = sizeof(Intervals::Weights);
 constexpr size_t kEntryBytes = 48;
 constexpr size_t kGhostBytes = 20;
 constexpr size_t kSumBytes = 8;
+// Whether its file is there must be seen anew.
+constexpr uint32_t kKeptFlags = Entry::kSaid | Entry::kUnused;
 constexpr size_t kBytesMin = kHeaderBytes + kWeightsBytes + kSumBytes;
 
 class Writer {
@@ -27,9 +29,11 @@ class Writer {
 
   template <std::unsigned_integral T>
   void put(T value) {
+    char* to = &out_[at_];
     for (size_t i = 0; i < sizeof(T); ++i) {
-      out_[at_++] = static_cast<char>((uint64_t{value} >> (8 * i)) & 0xff);
+      to[i] = static_cast<char>((uint64_t{value} >> (8 * i)) & 0xff);
     }
+    at_ += sizeof(T);
   }
   void put(float value) { put(std::bit_cast<uint32_t>(value)); }
   void put(const Turn& turn) {
@@ -45,7 +49,7 @@ class Writer {
     put(entry.last);
     put(entry.turn);
     put(entry.blocks);
-    put(uint32_t{entry.flags});
+    put(uint32_t{entry.flags} & kKeptFlags);
   }
   // With the checksum of everything before.
   std::string finish() && {
@@ -66,7 +70,10 @@ class Reader {
   template <std::unsigned_integral T>
   T get() {
     uint64_t value = 0;
-    for (size_t i = 0; i < sizeof(T); ++i) value |= uint64_t{static_cast<uint8_t>(*at_++)} << 8 * i;
+    for (size_t i = 0; i < sizeof(T); ++i) {
+      value |= uint64_t{static_cast<uint8_t>(at_[i])} << (8 * i);
+    }
+    at_ += sizeof(T);
     return static_cast<T>(value);
   }
   float get_float() { return std::bit_cast<float>(get<uint32_t>()); }
@@ -86,7 +93,7 @@ class Reader {
     entry.last = get<uint64_t>();
     entry.turn = get_turn();
     entry.blocks = get<uint32_t>();
-    entry.flags = static_cast<uint8_t>(get<uint32_t>());
+    entry.flags = static_cast<uint8_t>(get<uint32_t>() & kKeptFlags);
     return entry;
   }
 
@@ -182,10 +189,9 @@ Result<void> TurnPolicy::restore(const std::string& snapshot) {
   fresh.table_.reserve(header.entries);
   for (uint64_t i = 0; i < header.entries; ++i) {
     const Entry entry = reader.get_entry();
-    if (!makes_sense(entry, header.clock) || fresh.table_.find(entry.id) != nullptr) {
-      return corrupt("makes no sense");
-    }
-    fresh.table_.insert(entry.id) = entry;
+    Entry* place = fresh.table_.insert(entry.id);
+    if (place == nullptr || !makes_sense(entry, header.clock)) return corrupt("makes no sense");
+    *place = entry;
     fresh.used_blocks_ += entry.blocks;
   }
   fresh.intervals_.set_memory(header.entries / 4);

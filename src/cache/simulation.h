@@ -173,6 +173,24 @@ class Cache {
     return tally;
   }
 
+  // For readers that know their future.
+  void expect(uint32_t window) { events_.push_back({Event::kExpected, {.window = window}}); }
+  void finish(uint32_t window, bool again) {
+    events_.push_back({again ? Event::kAgain : Event::kFinished, {.window = window}});
+  }
+  // Brings it in without a read, if it may. True when it is there.
+  bool stage(uint32_t window, bool* filled) {
+    if (window >= present_.size()) present_.resize(window + 1);
+    *filled = false;
+    if (present_[window]) return true;
+    const EntryName name = name_of_window(window);
+    if (!admission_.reserve(name)) return false;
+    admission_.done(name, true);
+    events_.push_back({Event::kAdded, {.window = window}});
+    present_[window] = *filled = true;
+    return true;
+  }
+
   void resize(uint64_t windows) { room_.set_capacity(windows * kFileBytes); }
 
   void tick() {
@@ -186,7 +204,7 @@ class Cache {
   const RoomState& state() const { return room_.state(); }
 
  private:
-  enum class Event : uint8_t { kUsed, kMissed, kAdded };
+  enum class Event : uint8_t { kUsed, kMissed, kAdded, kExpected, kFinished, kAgain };
 
   void note(Event what, const Access& access) {
     const EntryName name = name_of_window(access.window);
@@ -195,8 +213,12 @@ class Cache {
       window_of_[name.id] = access.window;
     } else if (what == Event::kUsed) {
       policy_->used(name.id, access.bytes);
-    } else {
+    } else if (what == Event::kMissed) {
       policy_->missed(name.id, access.bytes, name.blocks);
+    } else if (what == Event::kExpected) {
+      policy_->expected(name.id);
+    } else {
+      policy_->finished(name.id, what == Event::kAgain);
     }
   }
 

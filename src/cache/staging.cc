@@ -152,7 +152,7 @@ void CachedStoreImpl::fetch_to_drive(const VersionRef& version, const Place& pla
         }
         core_->counters().source_bytes.add(place.key.length);
         drive.fill(place.key, version->id, buffer,
-                   [core = core_, pass, bytes = uint64_t{place.key.length},
+                   [core = core_.get(), pass, bytes = uint64_t{place.key.length},
                     done](const Result<void>& filled) {
                      core->memory_freed();
                      if (!filled.ok()) return done(filled.error());

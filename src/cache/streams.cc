@@ -9,8 +9,11 @@ namespace penstock::cache {
 namespace {
 
 constexpr size_t kSlots = 1024;
-// Requests of one reader that are under way together arrive in any order.
-constexpr uint64_t kSlackBytes = 2 * kMiB;
+// Requests of one reader that are under way together arrive in any order: so many of them.
+constexpr uint64_t kSlackReads = 8;
+// Reads in a row before one that began in the middle counts as sequential: two that are close may
+// be chance.
+constexpr uint32_t kRunMin = 3;
 // For so many reads an object counts as cold after a miss.
 constexpr uint64_t kColdReads = 256;
 
@@ -25,11 +28,12 @@ Streams::Pattern Streams::note(uint64_t object, uint64_t offset, uint64_t length
   if (slot.object != object) slot = {.object = object, .last_missed = 0, .streams = {}};
   const bool cold = slot.last_missed != 0 && clock_ - slot.last_missed < kColdReads;
 
+  const uint64_t slack = kSlackReads * std::min(length, kMiB);
   Stream* oldest = &slot.streams[0];
   for (Stream& stream : slot.streams) {
     if (stream.last_used < oldest->last_used) oldest = &stream;
-    const bool goes_on = stream.last_used != 0 && offset + kSlackBytes >= stream.end &&
-                         offset <= stream.end + kSlackBytes;
+    const bool goes_on =
+        stream.last_used != 0 && offset + slack >= stream.end && offset <= stream.end + slack;
     if (!goes_on) continue;
     // A reader that jumps about within the slack is not going anywhere.
     const uint64_t end = offset + length;
@@ -37,10 +41,11 @@ Streams::Pattern Streams::note(uint64_t object, uint64_t offset, uint64_t length
     stream.end = std::max(stream.end, end);
     stream.last_used = clock_;
     ++stream.run;
-    return {.sequential = true, .run = stream.run, .cold = cold};
+    return {
+        .sequential = stream.run >= kRunMin || stream.from_front, .run = stream.run, .cold = cold};
   }
-  *oldest = {.end = offset + length, .last_used = clock_, .run = offset == 0 ? 1U : 0U};
-  return {.sequential = offset == 0, .run = oldest->run, .cold = cold};
+  *oldest = {.end = offset + length, .last_used = clock_, .run = 1, .from_front = offset == 0};
+  return {.sequential = oldest->from_front, .run = 1, .cold = cold};
 }
 
 void Streams::missed(uint64_t object) {

@@ -29,6 +29,7 @@ class Streams {
     uint64_t end = 0;
     uint64_t last_used = 0;
     uint32_t run = 0;
+    bool from_front = false;
   };
   struct Slot {
     uint64_t object = 0;

@@ -156,7 +156,6 @@ void TierFills::finish(Fill* fill, Result<void> outcome) {
     if (fill->done) std::exchange(fill->done, nullptr)(std::move(outcome));
     end_one();
   }
-  fill->done = nullptr;
   fill->drive.reset();
   shared_.under_way.leave(*fill);
 }

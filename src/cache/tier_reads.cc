@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "base/log.h"
+
 namespace penstock::cache {
 
 namespace {
@@ -225,7 +227,12 @@ void TierReads::damaged(TierRead* read) {
   shared_.workers->post([this, read] {
     const OpenEntry& entry = *read->entry;
     const Result<io::FileInfo> info = entry.file->stat();
-    if (!info.ok() || info->size >= entry.name.file_bytes()) shared_.count_damage();
+    if (!info.ok() || info->size >= entry.name.file_bytes()) {
+      shared_.count_damage();
+      log_once(LogLevel::kWarn, "cache.damage " + shared_.options.path,
+               "a cached entry was damaged, and is fetched again; more are only counted",
+               {{"directory", shared_.options.path}, {"url", entry.key.version.url}});
+    }
     const Result<void> dropped = shared_.drop_file(*entry.drive, entry.name);
     if (!dropped.ok() && blames_drive(dropped.error())) shared_.health.ill(dropped.error());
     finish(read, not_found());
@@ -257,10 +264,10 @@ void TierReads::finish(TierRead* read, Outcome outcome) {
   retire(read);
 }
 
-// Everything it holds is let go of before it leaves: the tier may be gone afterwards.
+// Everything it holds is let go of before it leaves: the tier may be gone afterwards. Save `done`,
+// which whoever claimed the read has taken, or, where that is the watchdog, may be taking now.
 void TierReads::retire(TierRead* read) {
   const std::unique_ptr<TierRead> owned(read);
-  read->done = nullptr;
   read->buffer = {};
   read->entry.reset();
   read->opening.reset();

@@ -96,7 +96,7 @@ void CachedStoreImpl::loaded(const std::shared_ptr<Load>& load, std::shared_ptr<
                           WindowBytes{.holder = buffer, .data = data, .from_source = true});
   if (load->reserved) {
     tier.fill(key, load->version->id, buffer,
-              [core = core_](const Result<void>&) { core->memory_freed(); });
+              [core = core_.get()](const Result<void>&) { core->memory_freed(); });
   }
   buffer.reset();
   core_->memory_freed();

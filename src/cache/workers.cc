@@ -90,7 +90,8 @@ bool Workers::take(Task& task, bool& is_long) {
   std::unique_lock lock(mutex_);
   if (is_long) --long_running_;
   filled_.wait(lock, [this] { return stopping_ || !short_.empty() || long_ready(); });
-  is_long = short_.empty() && long_ready();
+  // One thread works on long ones at any rate: short ones may never end.
+  is_long = long_ready() && (short_.empty() || long_running_ == 0);
   if (short_.empty() && !is_long) return false;
   std::deque<Task>& queue = is_long ? long_ : short_;
   task = std::move(queue.front());

@@ -28,7 +28,8 @@ class Workers {
 
   // Somebody waits for it. False, leaving `task` as it was, when the queue is full or stopped.
   bool try_post(Task& task);
-  // Takes long, and goes after all others: two threads never work on such.
+  // Takes long, and goes after the others: one thread at least works on such while there are any,
+  // and two never do.
   bool try_post_long(Task& task);
   // Always accepted, also beyond the limit: for what is bounded by others. Runs inside the call
   // once stopped.

@@ -75,6 +75,19 @@ TEST(Workers, LongTasksLeaveThreadsForTheOthers) {
   workers.stop();
 }
 
+TEST(Workers, LongTasksAreNotStarved) {
+  std::atomic<bool> ran = false;
+  Workers workers(2, 10);
+  std::function<void()> again = [&] {
+    if (!ran) workers.post(again);
+  };
+  for (int i = 0; i < 4; ++i) workers.post(again);  // The queue is never empty.
+  Workers::Task task = [&] { ran = true; };
+  ASSERT_TRUE(workers.try_post_long(task));
+  while (!ran) std::this_thread::yield();
+  workers.stop();
+}
+
 struct TellsWhere {
   explicit TellsWhere(std::promise<std::thread::id>& where) : where_(where) {}
   ~TellsWhere() { where_.set_value(std::this_thread::get_id()); }

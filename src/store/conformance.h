@@ -48,6 +48,7 @@ struct StoreKind {
   bool upload_if_absent = true;  // Upload::finish() keeps to if_absent.
   size_t part_bytes_max = 1024;  // Of a key between slashes.
   Attributes attributes = Attributes::kNone;
+  bool pages_see_changes = true;  // Also those that the contract lets a listing miss.
 };
 
 inline std::string store_kind_name(const ::testing::TestParamInfo<StoreKind>& info) {

@@ -185,7 +185,7 @@ TEST(FileStore, ListsMoreNamesThanItKeepsInMemory) {
                               }),
               IsOk());
   EXPECT_EQ(seen, kCount + 1);
-  name_window_max = size_t{64} * 1024;
+  name_window_max = kNameWindowMax;
 }
 
 // Not a test: what the child process below runs, which puts until it is killed and tells the parent

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "penstock/store.h"
 
@@ -39,11 +40,17 @@ class PageFiller {
   ListPage page_;
 };
 
-// How many names a NameWindow holds at most; tests lower it. At least the 1000 of a page.
-inline std::atomic<size_t> name_window_max = size_t{64} * 1024;
+// How many names a NameWindow holds at most when none come any more; tests lower it. At least the
+// 1000 of a page.
+inline constexpr size_t kNameWindowMax = size_t{128} * 1024;
+inline std::atomic<size_t> name_window_max = kNameWindowMax;
 
 // The smallest of many names that come in no order, in bounded memory: those that do not fit are
 // dropped from the large end and can be had by going through the names again.
+//
+// Before the first take() the names lie as they came, up to twice as many as are wanted, and are
+// then sorted together: many times faster than keeping them in order. Those that come later, which
+// are few, are kept in order apart.
 class NameWindow {
  public:
   NameWindow() : names_max_(name_window_max.load()) {}
@@ -51,17 +58,23 @@ class NameWindow {
   void add(std::string_view name);
   // The smallest name inside, which leaves.
   std::optional<std::string> take();
-  bool empty() const { return names_.empty(); }
+  bool empty() const { return names_.empty() && late_.empty(); }
   // When names were dropped: all that came up to this one are inside (or were taken), later ones
-  // may be missing.
+  // may be missing. Certain after the first take().
   const std::optional<std::string>& complete_up_to() const { return complete_up_to_; }
+  size_t memory_bytes() const;
 
  private:
   static constexpr size_t kBytesMax = size_t{16} << 20;  // Room for at least 1000 of the longest.
 
+  void settle();
+
   size_t names_max_;
-  std::set<std::string, std::less<>> names_;
-  size_t bytes_ = 0;
+  std::vector<std::string>
+      names_;  // Once settled the smallest is the last, and each is there once.
+  bool settled_ = false;
+  std::set<std::string, std::less<>> late_;
+  size_t bytes_ = 0;  // Of the names in both.
   std::optional<std::string> complete_up_to_;
 };
 

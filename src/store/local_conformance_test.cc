@@ -105,6 +105,7 @@ StoreKind in_directory(std::string name, Open open, bool tree) {
   kind.nests = !tree;
   if (tree) kind.part_bytes_max = 255;
   if (tree) kind.attributes = Attributes::kOfFile;
+  kind.pages_see_changes = !tree;
   return kind;
 }
 

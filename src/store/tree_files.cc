@@ -41,6 +41,20 @@ bool is_missing(const Error& error) {
   return error.code == ErrorCode::kNotFound || error.os_errno == ENAMETOOLONG;
 }
 
+std::string_view folder_of(std::string_view key) {
+  const size_t slash = key.rfind('/');
+  return slash == std::string_view::npos ? "" : key.substr(0, slash + 1);
+}
+
+ObjectInfo tree_object_info(const std::string& key, const io::FileInfo& info) {
+  return {key,
+          info.size,
+          fmt::format("{:x}-{:x}-{:x}", info.size, info.mtime_ns, info.inode),
+          info.mtime_ns,
+          info.mtime_ns,
+          info.mode & kKeptModeBits};
+}
+
 Result<std::string> real_path(io::FileSystem& fs, const std::string& path) {
   std::deque<std::string> parts;
   prepend_parts(parts, path);
@@ -70,15 +84,21 @@ Result<std::string> real_path(io::FileSystem& fs, const std::string& path) {
 }
 
 std::string TreeFiles::path_of(std::string_view key) const {
-  return key.empty() ? root_ : fmt::format("{}/{}", root_ == "/" ? "" : root_, key);
+  if (key.empty()) return root_;
+  std::string path;
+  path.reserve(root_.size() + 1 + key.size());
+  if (root_ != "/") path += root_;
+  path += '/';
+  path += key;
+  return path;
 }
 
 Result<io::FileInfo> TreeFiles::look(std::string_view key) const {
   return fs_.stat_link(path_of(key));
 }
 
-Result<bool> TreeFiles::has_folder(std::string_view folder) const {
-  for (size_t slash = folder.find('/'); slash != std::string_view::npos;
+Result<bool> TreeFiles::has_folder(std::string_view folder, size_t known) const {
+  for (size_t slash = folder.find('/', known); slash != std::string_view::npos;
        slash = folder.find('/', slash + 1)) {
     const Result<io::FileInfo> info = look(folder.substr(0, slash));
     if (!info.ok() && is_missing(info.error())) return false;
@@ -89,12 +109,15 @@ Result<bool> TreeFiles::has_folder(std::string_view folder) const {
 }
 
 Result<TreeFile> TreeFiles::find(const std::string& key) const {
-  const size_t slash = key.rfind('/');
-  const std::string_view folder(key.data(), slash == std::string::npos ? 0 : slash + 1);
   if (has_temporary_part(key)) return no_file(key);
-  if (!PENSTOCK_TRY(has_folder(folder))) return no_file(key);
-  io::FileInfo info = PENSTOCK_TRY(look(key));
-  TreeFile file{path_of(key), info};
+  if (!PENSTOCK_TRY(has_folder(folder_of(key)))) return no_file(key);
+  return find_in_folder(key);
+}
+
+Result<TreeFile> TreeFiles::find_in_folder(const std::string& key) const {
+  std::string path = path_of(key);
+  io::FileInfo info = PENSTOCK_TRY(fs_.stat_link(path));
+  TreeFile file{std::move(path), info};
   if (file.info.kind == io::FileKind::kSymlink && root_.starts_with('/')) {
     const Result<std::string> real = real_path(fs_, file.path);
     if (!real.ok() && real.error().code == ErrorCode::kIo) return real.error();
@@ -145,17 +168,20 @@ bool TreeWalk::wanted(const std::string& name) const {
 
 Result<void> TreeWalk::enter(std::string folder, const std::string& after) {
   Frame frame{std::move(folder), NameWindow()};
+  std::string name = frame.folder;
   const Result<void> listed = files_.list(frame.folder, [&](const io::DirectoryEntry& entry) {
     if (entry.kind == io::FileKind::kOther) return true;
     if (entry.name.starts_with(kTreeTemporaryPrefix)) return true;
-    std::string name = frame.folder + entry.name;
+    name.resize(frame.folder.size());
+    name += entry.name;
     if (entry.kind == io::FileKind::kDirectory) name += '/';
     if (name.size() > kKeyBytesMax) {
       log_once(LogLevel::kWarn, "tree-long-path",
                "paths longer than 1024 bytes cannot be keys and are left out", {{"path", name}});
       return true;
     }
-    if (name > after && wanted(name)) frame.names.add(name);
+    const std::string_view last = std::string_view(name).substr(frame.folder.size());
+    if (last > after && wanted(name)) frame.names.add(last);
     return true;
   });
   // A directory that went away meanwhile has nothing; the root must be there.
@@ -189,6 +215,7 @@ Result<std::optional<std::string>> TreeWalk::next() {
       if (after) PENSTOCK_TRY(enter(folder, *after));
       continue;
     }
+    name->insert(0, frame.folder);
     if (!is_folder(*name)) return name;
     if (!options_.by_folder || name->size() <= options_.prefix.size()) {
       PENSTOCK_TRY(enter(*name, ""));
@@ -197,6 +224,12 @@ Result<std::optional<std::string>> TreeWalk::next() {
     if (PENSTOCK_TRY(files_.has_object(*name))) return name;
   }
   return std::optional<std::string>();
+}
+
+size_t TreeWalk::memory_bytes() const {
+  size_t bytes = 0;
+  for (const Frame& frame : frames_) bytes += frame.folder.size() + frame.names.memory_bytes();
+  return bytes;
 }
 
 }  // namespace penstock::store

@@ -24,6 +24,12 @@ struct TreeFile {
 // A name that is too long for the file system is there no more than any other missing one.
 bool is_missing(const Error& error);
 
+// What is before the last part of a key: empty, or ending with '/'.
+std::string_view folder_of(std::string_view key);
+
+// How a store shows a file.
+ObjectInfo tree_object_info(const std::string& key, const io::FileInfo& info);
+
 // `path` without symbolic links, "." and ".."; requires that it begins with '/'.
 Result<std::string> real_path(io::FileSystem& fs, const std::string& path);
 
@@ -37,10 +43,13 @@ class TreeFiles {
   // kNotFound when the key names no regular file, or the way to it leads through a link to a
   // directory, or its last part is a link that leads out of the tree or to no regular file.
   Result<TreeFile> find(const std::string& key) const;
+  // As find(), for a key in a folder that has_folder() knows: one call, unless it is a link.
+  Result<TreeFile> find_in_folder(const std::string& key) const;
   // What is really there under the first so many bytes of a key, links not followed.
   Result<io::FileInfo> look(std::string_view key) const;
-  // Whether all the directories in `folder` (empty, or ending with '/') are there, and no links.
-  Result<bool> has_folder(std::string_view folder) const;
+  // Whether all the directories in `folder` (empty, or ending with '/') are there, and no links. The
+  // first `known` bytes are a folder that is.
+  Result<bool> has_folder(std::string_view folder, size_t known = 0) const;
   // Whether any object is below `folder`.
   Result<bool> has_object(const std::string& folder) const;
   Result<void> list(const std::string& folder,
@@ -63,11 +72,12 @@ class TreeWalk {
   // The next name: a folder, which has objects, or what looked like an object in its directory and
   // may turn out to be none. Nothing at the end.
   Result<std::optional<std::string>> next();
+  size_t memory_bytes() const;
 
  private:
   struct Frame {
     std::string folder;
-    NameWindow names;
+    NameWindow names;  // Without the folder.
   };
   Result<void> start();
   Result<void> enter(std::string folder, const std::string& after);

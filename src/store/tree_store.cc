@@ -11,6 +11,7 @@
 #include "store/directory_sync.h"
 #include "store/identity.h"
 #include "store/temporary_file.h"
+#include "store/tree_cursors.h"
 #include "store/tree_files.h"
 
 namespace penstock::store {
@@ -21,18 +22,6 @@ constexpr size_t kThreads = 16;  // Blocked in the kernel most of the time.
 constexpr size_t kNameBytesMax = 255;
 // How often a get without if_match begins again when the file changes under it.
 constexpr int kReadAttempts = 3;
-// How long the pages of one listing may continue one walk: what others change in a directory that
-// it has listed already is not seen.
-constexpr std::chrono::seconds kWalkLifetime{5};
-
-ObjectInfo info_of(const std::string& key, const io::FileInfo& info) {
-  return {key,
-          info.size,
-          fmt::format("{:x}-{:x}-{:x}", info.size, info.mtime_ns, info.inode),
-          info.mtime_ns,
-          info.mtime_ns,
-          info.mode & kKeptModeBits};
-}
 
 // Some file systems (FAT, shares of other systems) have no modes, or let nobody set times: the
 // object is as good without.
@@ -51,11 +40,6 @@ Result<void> keep_attributes(io::File& file, const PutOptions& options,
            {{"store", description}, {"error", set.error().to_string()}});
   if (mode) set = file.set_attributes(std::nullopt, options.mtime_ns);
   return refused(set) ? Result<void>() : set;
-}
-
-std::string_view folder_of(std::string_view key) {
-  const size_t slash = key.rfind('/');
-  return slash == std::string_view::npos ? "" : key.substr(0, slash + 1);
 }
 
 class TreeStore final : public BlockingStore {
@@ -85,19 +69,6 @@ class TreeStore final : public BlockingStore {
                                                   const PutOptions& options) override;
 
  private:
-  // A listing between two of its pages.
-  struct Cursor {
-    Cursor(const TreeFiles& files, const ListOptions& list, uint64_t generation)
-        : options(list), changes(generation), walk(files, list) {}
-    ListOptions options;
-    uint64_t changes;  // changes_ when the walk began.
-    Deadline stale_at = deadline_in(kWalkLifetime);
-    TreeWalk walk;
-    std::string position;              // The last name shown.
-    std::optional<std::string> ahead;  // The name after that, and what is there
-    ObjectInfo ahead_info;             // if it is an object.
-  };
-
   Result<TreeFile> find(const std::string& key) const;
   Result<std::unique_ptr<io::File>> open(const std::string& key, io::FileInfo& info) const;
   Result<std::unique_ptr<TemporaryFile>> start_file(const std::string& key);
@@ -106,8 +77,6 @@ class TreeStore final : public BlockingStore {
   Result<ObjectInfo> publish(TemporaryFile& file, const std::string& key,
                              const PutOptions& options);
   Result<void> remove_one(const std::string& key);
-  std::unique_ptr<Cursor> take_cursor(const ListOptions& options);
-  Result<void> look_ahead(Cursor& cursor) const;
 
   io::FileSystem& fs_;
   const std::string root_;
@@ -117,14 +86,12 @@ class TreeStore final : public BlockingStore {
   const uint64_t session_;
   const TreeFiles files_;
   std::atomic<uint64_t> counter_{0};
-  std::atomic<uint64_t> changes_{0};  // Puts and removes, to know that a cursor is out of date.
 
   std::mutex flush_mutex_;
   DirectorySync directories_;
   std::atomic<uint64_t> flush_failures_{0};
 
-  std::mutex cursor_mutex_;
-  std::unique_ptr<Cursor> cursor_;
+  TreeCursors cursors_;
 };
 
 uint64_t random_number() {
@@ -164,7 +131,7 @@ Result<GetResult> TreeStore::do_get(const std::string& key, uint64_t offset,
   for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
     io::FileInfo before;
     const std::unique_ptr<io::File> file = PENSTOCK_TRY(open(key, before));
-    GetResult got{0, info_of(key, before)};
+    GetResult got{0, tree_object_info(key, before)};
     if (!options.if_match.empty() && options.if_match != got.info.etag) return changed(key);
     got.bytes = PENSTOCK_TRY(read_in_steps(*file, before.size, offset, into, options));
     const io::FileInfo after = PENSTOCK_TRY(file->stat());
@@ -177,7 +144,7 @@ Result<GetResult> TreeStore::do_get(const std::string& key, uint64_t offset,
 }
 
 Result<ObjectInfo> TreeStore::do_head(const std::string& key, const CallOptions&) {
-  return info_of(key, PENSTOCK_TRY(find(key)).info);
+  return tree_object_info(key, PENSTOCK_TRY(find(key)).info);
 }
 
 Error TreeStore::in_the_way(std::string_view key, std::string_view what) const {
@@ -251,8 +218,7 @@ Result<ObjectInfo> TreeStore::publish(TemporaryFile& file, const std::string& ke
     return moved.error().code == ErrorCode::kExists ? exists(key) : moved.error();
   }
   directories_.changed(io::parent_path(path));
-  ++changes_;
-  return info_of(key, info);
+  return tree_object_info(key, info);
 }
 
 Result<ObjectInfo> TreeStore::do_put(const std::string& key, std::span<const std::byte> bytes,
@@ -294,7 +260,6 @@ Result<void> TreeStore::remove_one(const std::string& key) {
   const Result<void> removed = fs_.remove(path);
   if (!removed.ok()) return is_missing(removed.error()) ? Result<void>() : removed;
   directories_.changed(io::parent_path(path));
-  ++changes_;
   return {};
 }
 
@@ -324,52 +289,11 @@ Result<void> TreeStore::do_flush(const CallOptions& options, uint64_t failures_b
                                 description()));
 }
 
-std::unique_ptr<TreeStore::Cursor> TreeStore::take_cursor(const ListOptions& options) {
-  std::unique_ptr<Cursor> cursor;
-  {
-    std::lock_guard lock(cursor_mutex_);
-    cursor = std::move(cursor_);
-  }
-  const bool continues =
-      cursor && !options.start_after.empty() && cursor->position == options.start_after &&
-      cursor->options.prefix == options.prefix && cursor->options.by_folder == options.by_folder &&
-      cursor->changes == changes_ && std::chrono::steady_clock::now() < cursor->stale_at;
-  if (!continues) return nullptr;
-  return cursor;
-}
-
-// Finds the next name that is really there.
-Result<void> TreeStore::look_ahead(Cursor& cursor) const {
-  while (true) {
-    cursor.ahead = PENSTOCK_TRY(cursor.walk.next());
-    if (!cursor.ahead || is_folder(*cursor.ahead)) return {};
-    const Result<TreeFile> file = files_.find(*cursor.ahead);
-    if (!file.ok() && is_missing(file.error())) continue;
-    if (!file.ok()) return file.error();
-    cursor.ahead_info = info_of(*cursor.ahead, file->info);
-    return {};
-  }
-}
-
 Result<ListPage> TreeStore::do_list(const ListOptions& options) {
-  std::unique_ptr<Cursor> cursor = take_cursor(options);
-  if (!cursor) {
-    cursor = std::make_unique<Cursor>(files_, options, changes_.load());
-    PENSTOCK_TRY(look_ahead(*cursor));
-  }
-  PageFiller filler(options.limit);
-  while (cursor->ahead && !filler.full()) {
-    PENSTOCK_TRY(check_call(options));
-    cursor->position = *cursor->ahead;
-    if (is_folder(cursor->position)) filler.add_folder(cursor->position);
-    if (!is_folder(cursor->position)) filler.add_object(cursor->ahead_info);
-    PENSTOCK_TRY(look_ahead(*cursor));
-  }
-  ListPage page = filler.finish(cursor->ahead.has_value());
-  if (page.next) {
-    std::lock_guard lock(cursor_mutex_);
-    cursor_ = std::move(cursor);
-  }
+  std::unique_ptr<TreeCursor> cursor = cursors_.take(options, std::chrono::steady_clock::now());
+  if (!cursor) cursor = std::make_unique<TreeCursor>(files_, options);
+  ListPage page = PENSTOCK_TRY(cursor->next_page(options));
+  if (page.next) cursors_.keep(std::move(cursor), std::chrono::steady_clock::now());
   return page;
 }
 

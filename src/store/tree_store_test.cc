@@ -222,7 +222,7 @@ TEST_F(TreeStoreTest, ListsHugeDirectories) {
   }
   const std::vector<std::string> all = keys();
   EXPECT_EQ(all.size(), 4200u);
-  name_window_max = size_t{64} * 1024;
+  name_window_max = kNameWindowMax;
   EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
 }
 

@@ -1,0 +1,170 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <span>
+
+#include "cache/policy.h"
+#include "cache/simulation.h"
+#include "penstock/frame.h"
+
+namespace penstock::cache {
+namespace {
+
+constexpr size_t kVersionAt = 8;
+constexpr size_t kCountAt = 16;
+constexpr size_t kEntriesAt = 48 + 2048;
+
+// Makes the checksum right again.
+void seal(std::string& snapshot) {
+  const auto covered = std::as_bytes(std::span(snapshot)).first(snapshot.size() - 8);
+  const uint64_t sum = codec::hash_bytes(covered);
+  for (size_t i = 0; i < 8; ++i) {
+    snapshot[covered.size() + i] = static_cast<char>(sum >> (8 * i) & 0xff);
+  }
+}
+
+std::unique_ptr<Policy> trained() {
+  std::unique_ptr<Policy> policy = make_policy();
+  policy->set_capacity(100 * simulation::kFileBytes);
+  for (uint32_t i = 0; i < 100; ++i) policy->added(simulation::name_of_window(i));
+  for (const simulation::Access& access : simulation::shuffled(0, 200, 4, 1)) {
+    policy->used(simulation::name_of_window(access.window).id, access.bytes);
+  }
+  return policy;
+}
+
+ErrorCode restore_code(const std::string& snapshot) {
+  std::unique_ptr<Policy> policy = make_policy();
+  policy->added({{1, 2}, 3});
+  const Result<void> restored = policy->restore(snapshot);
+  EXPECT_FALSE(restored.ok());
+  EXPECT_EQ(policy->entries(), 1U) << "unchanged";
+  EXPECT_TRUE(policy->contains({1, 2}));
+  return restored.ok() ? ErrorCode::kBusy : restored.error().code;
+}
+
+TEST(PolicySnapshot, GivesBackEverything) {
+  const std::unique_ptr<Policy> policy = trained();
+  const std::string snapshot = policy->snapshot();
+  std::unique_ptr<Policy> next = make_policy();
+  next->set_capacity(100 * simulation::kFileBytes);
+  next->added({{1, 2}, 3});  // Replaced.
+  ASSERT_TRUE(next->restore(snapshot).ok());
+  EXPECT_EQ(next->entries(), 100U);
+  EXPECT_EQ(next->used_bytes(), policy->used_bytes());
+  EXPECT_EQ(next->clock_bytes(), policy->clock_bytes());
+  EXPECT_TRUE(next->snapshot() == snapshot);
+  EXPECT_EQ(next->victim(Policy::Need::kRoomForOthers), std::nullopt) << "a loop goes on";
+}
+
+// What was learnt of what is not there survives as well: the third epoch invites, the fourth fills.
+TEST(PolicySnapshot, RemembersWhatWasMissed) {
+  std::unique_ptr<Policy> policy = trained();
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    for (uint32_t i = 1000; i < 1005; ++i) {
+      const EntryName name = simulation::name_of_window(i);
+      policy->missed(name.id, simulation::kWindowBytes, name.blocks);
+    }
+    if (epoch == 2) {
+      std::unique_ptr<Policy> next = make_policy();
+      next->set_capacity(100 * simulation::kFileBytes);
+      ASSERT_TRUE(next->restore(policy->snapshot()).ok());
+      EXPECT_TRUE(next->invited().empty());
+      policy = std::move(next);
+    }
+  }
+  EXPECT_EQ(policy->invited().size(), 5U);
+}
+
+TEST(PolicySnapshot, UnseenFilesAreForgottenByAScan) {
+  std::unique_ptr<Policy> next = make_policy();
+  ASSERT_TRUE(next->restore(trained()->snapshot()).ok());
+  next->begin_scan();
+  for (uint32_t i = 0; i < 40; ++i) next->seen(simulation::name_of_window(i));
+  next->seen({{7, 7}, 5});
+  next->added({{8, 8}, 5});
+  next->end_scan();
+  EXPECT_EQ(next->entries(), 42U);
+  EXPECT_EQ(next->used_bytes(), 40 * simulation::kFileBytes + 10 * kBlockBytes);
+  EXPECT_FALSE(next->contains(simulation::name_of_window(40).id));
+}
+
+TEST(PolicySnapshot, EveryTruncationIsRefused) {
+  const std::string snapshot = trained()->snapshot();
+  for (size_t length = 0; length < snapshot.size(); length += length < 100 ? 1 : 37) {
+    ASSERT_EQ(restore_code(snapshot.substr(0, length)), ErrorCode::kCorrupt) << length;
+  }
+  EXPECT_EQ(restore_code(snapshot + '\0'), ErrorCode::kCorrupt);
+}
+
+TEST(PolicySnapshot, EveryFlippedBitIsRefused) {
+  const std::string snapshot = trained()->snapshot();
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 800; ++i) {
+    std::string bad = snapshot;
+    const size_t at = i < 400 ? static_cast<size_t>(i) / 8 : random() % bad.size();
+    bad[at] = static_cast<char>(bad[at] ^ 1 << random() % 8);
+    const ErrorCode code = restore_code(bad);
+    const bool version = at >= kVersionAt && at < kVersionAt + 4;
+    ASSERT_EQ(code, version ? ErrorCode::kUnsupported : ErrorCode::kCorrupt) << at;
+  }
+}
+
+TEST(PolicySnapshot, NewerVersionIsUnsupported) {
+  std::string snapshot = trained()->snapshot();
+  snapshot[kVersionAt] = 2;
+  seal(snapshot);
+  EXPECT_EQ(restore_code(snapshot), ErrorCode::kUnsupported);
+}
+
+// Right checksums over wrong contents.
+TEST(PolicySnapshot, NonsenseIsRefused) {
+  const std::string good = trained()->snapshot();
+  const auto with = [&](size_t at, uint64_t value, size_t bytes = 8) {
+    std::string bad = good;
+    for (size_t i = 0; i < bytes; ++i) bad[at + i] = static_cast<char>(value >> (8 * i) & 0xff);
+    seal(bad);
+    return bad;
+  };
+  EXPECT_EQ(restore_code(with(kCountAt, UINT64_MAX)), ErrorCode::kCorrupt);
+  EXPECT_EQ(restore_code(with(kCountAt + 8, UINT64_MAX)), ErrorCode::kCorrupt);
+  // 2^64 / 48 entries, and what is left over: sums that wrap.
+  EXPECT_EQ(restore_code(with(kCountAt, UINT64_MAX / 48 + 3)), ErrorCode::kCorrupt);
+  EXPECT_EQ(restore_code(with(kCountAt + 16, 0)), ErrorCode::kCorrupt) << "uses in the future";
+  EXPECT_EQ(restore_code(with(kCountAt + 24, 0x7fc00000, 4)), ErrorCode::kCorrupt) << "NaN";
+  EXPECT_EQ(restore_code(with(48, 0x7f800000, 4)), ErrorCode::kCorrupt) << "infinite weight";
+  EXPECT_EQ(restore_code(with(kEntriesAt + 32, 0x7fc00000, 4)), ErrorCode::kCorrupt) << "NaN turn";
+  std::string twice = good;
+  std::memcpy(&twice[kEntriesAt + 48], &twice[kEntriesAt], 16);
+  seal(twice);
+  EXPECT_EQ(restore_code(twice), ErrorCode::kCorrupt) << "one id twice";
+}
+
+TEST(PolicySnapshot, OfAMillionEntriesIsQuick) {
+  std::unique_ptr<Policy> policy = make_policy();
+  policy->set_capacity(4 * kTiB);
+  for (uint32_t i = 0; i < 1'000'000; ++i) policy->added(simulation::name_of_window(i));
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const std::string snapshot = policy->snapshot();
+  const auto middle = Clock::now();
+  std::unique_ptr<Policy> next = make_policy();
+  ASSERT_TRUE(next->restore(snapshot).ok());
+  const auto end = Clock::now();
+  EXPECT_EQ(next->entries(), 1'000'000U);
+  const auto ms = [](auto time) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  };
+  RecordProperty("snapshot_ms", static_cast<int>(ms(middle - begin)));
+  RecordProperty("restore_ms", static_cast<int>(ms(end - middle)));
+  RecordProperty("memory_bytes_per_entry", static_cast<int>(next->memory_bytes() / 1'000'000));
+  EXPECT_LE(next->memory_bytes(), 64'000'000 + 8 * kMiB);
+  // Ten times what it takes, for sanitizers and busy machines.
+  EXPECT_LT(ms(middle - begin), 3000);
+  EXPECT_LT(ms(end - middle), 5000);
+}
+
+}  // namespace
+}  // namespace penstock::cache
