@@ -3,7 +3,8 @@
 //   DIR/penstock-cache        what this is: format version, feature bits (text, written durably)
 //   DIR/entries/XX/NAME       XX: the first byte of the id
 //   DIR/tmp/MEMBER-N          fills not yet published
-//   DIR/members/MEMBER.log    what each process that uses the directory did (see members.h)
+//   DIR/members/MEMBER.log    what each process that uses the directory did (see members.h);
+//                             further ones are MEMBER.N.log
 //   DIR/members/MEMBER.lock   locked while it lives
 //   DIR/evictor.lock          locked by the process that evicts
 //   DIR/state                 what the evictor tells the others

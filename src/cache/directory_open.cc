@@ -32,19 +32,6 @@ Result<uint64_t> marker_number(std::string_view marker, std::string_view name,
                     fmt::format("{} is damaged: no line '{} NUMBER'", path, name));
 }
 
-Result<void> check_marker(std::string_view marker, const std::string& path) {
-  if (!marker.starts_with(kMarkerTitle)) {
-    return make_error(ErrorCode::kInvalid, fmt::format("{} is not that of a cache", path));
-  }
-  const uint64_t version = PENSTOCK_TRY(marker_number(marker, "version", path));
-  const uint64_t incompatible = PENSTOCK_TRY(marker_number(marker, "incompatible", path));
-  if (version == 1 && incompatible == 0) return {};
-  return make_error(ErrorCode::kUnsupported,
-                    fmt::format("the cache of {} was made by a newer version of Penstock (version "
-                                "{}, features {:#x}); use that one, or another directory",
-                                path, version, incompatible));
-}
-
 // Whether nothing is in `root` but what making a cache leaves when it is interrupted.
 Result<bool> is_unused(io::FileSystem& fs, const std::string& root) {
   bool unused = true;
@@ -112,6 +99,19 @@ Result<void> make_layout(io::FileSystem& fs, const std::string& root) {
 }
 
 }  // namespace
+
+Result<void> check_marker(std::string_view marker, const std::string& path) {
+  if (!marker.starts_with(kMarkerTitle)) {
+    return make_error(ErrorCode::kInvalid, fmt::format("{} is not that of a cache", path));
+  }
+  const uint64_t version = PENSTOCK_TRY(marker_number(marker, "version", path));
+  const uint64_t incompatible = PENSTOCK_TRY(marker_number(marker, "incompatible", path));
+  if (version == 1 && incompatible == 0) return {};
+  return make_error(ErrorCode::kUnsupported,
+                    fmt::format("the cache of {} was made by a newer version of Penstock (version "
+                                "{}, features {:#x}); use that one, or another directory",
+                                path, version, incompatible));
+}
 
 Result<void> prepare_directory(io::FileSystem& fs, const std::string& root, bool must_exist) {
   const Result<io::FileInfo> there = fs.stat(root);

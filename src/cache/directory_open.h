@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "cache/entry.h"
 #include "penstock/io.h"
@@ -13,6 +14,10 @@ namespace penstock::cache {
 inline constexpr const char* kEntriesName = "entries";
 inline constexpr const char* kTemporaryName = "tmp";
 inline constexpr const char* kMembersName = "members";
+
+// Whether the text of the file `path`, which says what the directory is, lets us use it: kInvalid,
+// kUnsupported, kCorrupt as CacheDirectory::open.
+Result<void> check_marker(std::string_view marker, const std::string& path);
 
 // As CacheDirectory::open.
 Result<void> prepare_directory(io::FileSystem& fs, const std::string& root, bool must_exist);

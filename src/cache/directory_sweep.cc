@@ -17,6 +17,8 @@ namespace {
 // How many are dealt with at a time: each has a lock held, which is an open file.
 constexpr size_t kMembersAtOnce = 64;
 constexpr size_t kRandomDigits = 16;
+constexpr std::string_view kLogSuffix = ".log";
+constexpr std::string_view kLockSuffix = ".lock";
 
 bool all_of(std::string_view text, std::string_view characters) {
   return !text.empty() && text.find_first_not_of(characters) == std::string_view::npos;
@@ -31,9 +33,9 @@ bool is_member(std::string_view text) {
          all_of(text.substr(0, dash), kDecimal) && all_of(text.substr(dash + 1), kHex);
 }
 
-std::optional<std::string> member_before(std::string_view name, size_t end) {
-  if (end == std::string_view::npos || !is_member(name.substr(0, end))) return std::nullopt;
-  return std::string(name.substr(0, end));
+std::optional<std::string> as_member(std::string_view text) {
+  if (!is_member(text)) return std::nullopt;
+  return std::string(text);
 }
 
 Result<void> unless_missing(Result<void> done) {
@@ -78,7 +80,8 @@ class Sweep {
         return found.size() < kMembersAtOnce;
       }));
     };
-    PENSTOCK_TRY(look(members_, member_of_file));
+    PENSTOCK_TRY(look(members_, member_of_lock));
+    PENSTOCK_TRY(look(members_, member_of_log));
     PENSTOCK_TRY(look(temporary_, member_of_temporary));
     return std::vector<std::string>(found.begin(), found.end());
   }
@@ -97,34 +100,33 @@ class Sweep {
   }
 
   void remove_files() {
-    note(remove_temporaries());
-    for (const auto& [member, lock] : dead_) {
-      note(unless_missing(fs_.remove(fmt::format("{}/{}.log", members_, member))));
-      // Last: without it the member's other files look as if they had never had one.
-      note(unless_missing(fs_.remove(lock_path(member))));
-    }
+    note(remove_those(temporary_, member_of_temporary));
+    note(remove_those(members_, member_of_log));
+    // Last: who holds it keeps other sweepers from the rest.
+    for (const auto& [member, lock] : dead_) note(unless_missing(fs_.remove(lock_path(member))));
     dead_.clear();
   }
 
-  Result<void> remove_temporaries() {
-    // Not while listing: what a directory shows that loses names meanwhile is up to it.
+  // The files of the dead. Not while listing: what a directory shows that loses names meanwhile is
+  // up to it.
+  Result<void> remove_those(const std::string& directory, MemberOf member_of) {
     std::vector<std::string> names;
     do {
       names.clear();
-      PENSTOCK_TRY(unless_missing(fs_.list(temporary_, [&](const io::DirectoryEntry& entry) {
-        const std::optional<std::string> member = member_of_temporary(entry.name);
+      PENSTOCK_TRY(unless_missing(fs_.list(directory, [&](const io::DirectoryEntry& entry) {
+        const std::optional<std::string> member = member_of(entry.name);
         if (member && dead_.contains(*member)) names.push_back(entry.name);
         return names.size() < kNamesAtOnce;
       })));
       for (const std::string& name : names) {
-        PENSTOCK_TRY(unless_missing(fs_.remove(fmt::format("{}/{}", temporary_, name))));
+        PENSTOCK_TRY(unless_missing(fs_.remove(fmt::format("{}/{}", directory, name))));
       }
     } while (names.size() == kNamesAtOnce);
     return {};
   }
 
   std::string lock_path(const std::string& member) const {
-    return fmt::format("{}/{}.lock", members_, member);
+    return fmt::format("{}/{}{}", members_, member, kLockSuffix);
   }
 
   static constexpr size_t kNamesAtOnce = 1024;
@@ -144,15 +146,21 @@ std::optional<std::string> member_of_temporary(std::string_view name) {
   if (dash == std::string_view::npos || !all_of(name.substr(dash + 1), kDecimal)) {
     return std::nullopt;
   }
-  return member_before(name, dash);
+  return as_member(name.substr(0, dash));
 }
 
-std::optional<std::string> member_of_file(std::string_view name) {
+std::optional<std::string> member_of_log(std::string_view name) {
+  if (!name.ends_with(kLogSuffix)) return std::nullopt;
+  name.remove_suffix(kLogSuffix.size());
   const size_t dot = name.find('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  const std::string_view suffix = name.substr(dot);
-  if (suffix != ".lock" && suffix != ".log") return std::nullopt;
-  return member_before(name, dot);
+  if (dot == std::string_view::npos) return as_member(name);
+  if (!all_of(name.substr(dot + 1), kDecimal)) return std::nullopt;
+  return as_member(name.substr(0, dot));
+}
+
+std::optional<std::string> member_of_lock(std::string_view name) {
+  if (!name.ends_with(kLockSuffix)) return std::nullopt;
+  return as_member(name.substr(0, name.size() - kLockSuffix.size()));
 }
 
 Result<void> sweep_members(io::FileSystem& fs, const std::string& root, const std::string& self) {

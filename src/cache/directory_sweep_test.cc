@@ -25,8 +25,9 @@ const std::string kAlive = "124-00112233445566bb";
 TEST(Sweep, KnowsTheNamesOfMembers) {
   EXPECT_EQ(member_of_temporary(kDead + "-0"), kDead);
   EXPECT_EQ(member_of_temporary(kDead + "-123456"), kDead);
-  EXPECT_EQ(member_of_file(kDead + ".lock"), kDead);
-  EXPECT_EQ(member_of_file(kDead + ".log"), kDead);
+  EXPECT_EQ(member_of_lock(kDead + ".lock"), kDead);
+  EXPECT_EQ(member_of_log(kDead + ".log"), kDead);
+  EXPECT_EQ(member_of_log(kDead + ".17.log"), kDead);
   for (const std::string& other :
        {std::string(), std::string("-"), std::string("x"), kDead, kDead + "-", kDead + "-x",
         kDead + "-1x", kDead + "--1", "-" + kDead + "-1", "x" + kDead + "-1", kDead + "0-1",
@@ -35,9 +36,12 @@ TEST(Sweep, KnowsTheNamesOfMembers) {
     EXPECT_FALSE(member_of_temporary(other)) << other;
   }
   for (const std::string& other :
-       {std::string(), std::string("."), std::string(".lock"), kDead, kDead + ".", kDead + ".lck",
-        kDead + ".lock.old", kDead + "-1.lock", "x" + kDead + ".log", kDead + ".log~"}) {
-    EXPECT_FALSE(member_of_file(other)) << other;
+       {std::string(), std::string("."), std::string(".lock"), std::string(".log"), kDead,
+        kDead + ".", kDead + ".lck", kDead + ".lock.old", kDead + "-1.lock", "x" + kDead + ".log",
+        kDead + ".log~", kDead + "..log", kDead + ".x.log", kDead + ".1.2.log",
+        kDead + ".1.lock"}) {
+    EXPECT_FALSE(member_of_lock(other)) << other;
+    EXPECT_FALSE(member_of_log(other)) << other;
   }
 }
 
@@ -56,6 +60,7 @@ class SweepTest : public CacheDirectoryTest {
     put_file(fs(), root("tmp/" + member + "-0"), "half");
     put_file(fs(), root("tmp/" + member + "-17"), "half");
     put_file(fs(), root("members/" + member + ".log"), "notes");
+    put_file(fs(), root("members/" + member + ".3.log"), "notes");
   }
   std::vector<std::string> temporaries() { return names_in(fs(), root("tmp")); }
   std::vector<std::string> members() { return names_in(fs(), root("members")); }
@@ -75,7 +80,7 @@ TEST_P(SweepTest, TakesTheDeadAndLeavesTheLiving) {
   std::unique_ptr<io::FileLock> lock = live(kAlive);
   ASSERT_TRUE(succeeded(directory_->sweep()));
   EXPECT_THAT(temporaries(), ElementsAre(kAlive + "-0", kAlive + "-17"));
-  EXPECT_THAT(members(), ElementsAre(kAlive + ".lock", kAlive + ".log"));
+  EXPECT_THAT(members(), ElementsAre(kAlive + ".3.log", kAlive + ".lock", kAlive + ".log"));
   lock.reset();  // It dies.
   ASSERT_TRUE(succeeded(directory_->sweep()));
   EXPECT_THAT(temporaries(), IsEmpty());
@@ -96,7 +101,7 @@ TEST_P(SweepTest, NeverTakesItsOwn) {
   put_file(fs(), lock_path(directory_->member()), "");
   ASSERT_TRUE(succeeded(directory_->sweep()));
   EXPECT_EQ(temporaries().size(), 2u);
-  EXPECT_EQ(members().size(), 2u);
+  EXPECT_EQ(members().size(), 3u);
 }
 
 TEST_P(SweepTest, LeavesForeignFilesAlone) {

@@ -33,6 +33,7 @@ std::span<Ghosts::Slot> ways_of(std::vector<Ghosts::Slot>& slots, uint64_t hash)
 }  // namespace
 
 Ghosts::Slot* Ghosts::find(const EntryId& id) {
+  if (slots_.empty()) return nullptr;
   const uint64_t hash = mix(id);
   for (Slot& slot : ways_of(slots_, hash)) {
     if (slot.since_and_tag != 0 && tag_of(slot.since_and_tag) == tag_of(hash)) return &slot;
@@ -41,6 +42,7 @@ Ghosts::Slot* Ghosts::find(const EntryId& id) {
 }
 
 Ghosts::Slot& Ghosts::insert(const EntryId& id, uint64_t since, const Turn& turn) {
+  allocate();
   Slot* place = find(id);
   const uint64_t hash = mix(id);
   if (place == nullptr) {
@@ -50,6 +52,11 @@ Ghosts::Slot& Ghosts::insert(const EntryId& id, uint64_t since, const Turn& turn
   }
   *place = {.since_and_tag = pack(since, tag_of(hash)), .turn = turn};
   return *place;
+}
+
+void Ghosts::set_slot(uint32_t index, const Slot& slot) {
+  allocate();
+  slots_[index] = slot;
 }
 
 void Ghosts::set_since(Slot& slot, uint64_t since) {

@@ -23,21 +23,22 @@ class Ghosts {
   };
   static_assert(sizeof(Slot) == 16);
 
-  Ghosts() : slots_(kSlots) {}
-
   Slot* find(const EntryId& id);
   // Makes place for it when it is not there.
   Slot& insert(const EntryId& id, uint64_t since, const Turn& turn);
   void set_since(Slot& slot, uint64_t since);
   void erase(Slot& slot) { slot = Slot{}; }
 
+  // For snapshots: none, or all of them.
+  static constexpr uint64_t kSlots = 1 << 18;
   const std::vector<Slot>& slots() const { return slots_; }
-  std::vector<Slot>& slots() { return slots_; }
+  void set_slot(uint32_t index, const Slot& slot);  // Requires an index below kSlots.
   uint64_t memory_bytes() const { return slots_.size() * sizeof(Slot); }
 
  private:
-  static constexpr uint64_t kSlots = 1 << 18;
-  std::vector<Slot> slots_;
+  void allocate() { slots_.resize(kSlots); }
+
+  std::vector<Slot> slots_;  // Empty until something is put in.
 };
 
 }  // namespace penstock::cache

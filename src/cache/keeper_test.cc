@@ -110,11 +110,11 @@ TEST_F(KeeperTest, TheQuotaIsNeverExceeded) {
   }
   uint64_t most = 0;
   for (int i = 0; i < 50; ++i) {
-    most = std::max(most, one.bytes_on_drive());
+    most = std::max(most, bytes_at_a_moment(fs_, kPath));
     std::this_thread::yield();
   }
   for (std::thread& thread : threads) thread.join();
-  most = std::max(most, one.bytes_on_drive());
+  most = std::max(most, bytes_at_a_moment(fs_, kPath));
   EXPECT_LE(most, kQuota);
   EXPECT_GT(filled, 3 * kQuota);
   EXPECT_GT(one.status().evictions, 0u);
@@ -288,6 +288,23 @@ TEST_F(KeeperTest, WithoutStateAndIndexAScanTells) {
     EXPECT_EQ(two.status().used_bytes, 100 * kBlock);
     EXPECT_FALSE(two.keeper->reserve(test_name(50, 1)));
   }
+}
+
+// The drive is asked how full it is and the files are counted at different times: that must not
+// look as if others had filled it.
+TEST_F(KeeperTest, CountingEvictsNothing) {
+  KeeperOptions options = with_quota(60 * kMiB);
+  options.free_floor = bytes_of(16 * kMiB);
+  {
+    TestMember one = open(options);
+    for (uint64_t i = 0; i < 5000; ++i) ASSERT_TRUE(one.fill(test_name(i, 2)));
+  }
+  ASSERT_THAT(fs_.remove("/cache/state"), IsOk());
+  ASSERT_THAT(fs_.remove("/cache/index"), IsOk());
+  TestMember two = open(options);
+  two.settle();
+  EXPECT_EQ(two.keeper->status().evictions, 0u);
+  EXPECT_EQ(two.keeper->status().used_bytes, 10000 * kBlock);
 }
 
 TEST_F(KeeperTest, FilesOfOthersAreLeftAlone) {

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "cache/directory.h"
+#include "cache/directory_open.h"
 #include "cache/keeper.h"
 #include "cache/testing.h"
+#include "io/memory_file_system.h"
 #include "penstock/units.h"
 
 namespace penstock::cache {
@@ -68,6 +70,21 @@ class TestMember {
   std::unique_ptr<CacheDirectory> directory;
   std::unique_ptr<Keeper> keeper;
 };
+
+// What is there at one moment, whatever others do meanwhile.
+inline uint64_t bytes_at_a_moment(const io::MemoryFileSystem& fs, const std::string& path) {
+  const std::unique_ptr<io::MemoryFileSystem> moment = fs.clone();
+  uint64_t bytes = 0;
+  EXPECT_THAT(scan_entries(
+                  *moment, path + "/" + kEntriesName,
+                  [&](const EntryName& name) {
+                    bytes += name.file_bytes();
+                    return true;
+                  },
+                  {}),
+              IsOk());
+  return bytes;
+}
 
 // Waits for what another process or thread must do soon. False: it did not.
 inline bool eventually(const std::function<bool()>& happened,

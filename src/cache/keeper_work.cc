@@ -190,7 +190,7 @@ bool KeeperWork::member_tick(TickErrors& errors) {
     return false;
   }
   const std::optional<Terms> own_terms = terms(errors);
-  if (own_terms) errors.note(write_log(*own_terms, false));
+  if (own_terms) errors.note_missing(write_log(*own_terms, false));
   return false;
 }
 
@@ -205,6 +205,7 @@ void KeeperWork::read_state_file(TickErrors& errors) {
   state_counter_ = state->counter;
   state_evictor_ = state->evictor;
   if (const StateRow* row = state->row_of(member_hash(directory_.member()))) {
+    to_confirm_ = row->changed;
     desk_.adopt({.ceiling = row->ceiling,
                  .counter = static_cast<uint32_t>(state->counter),
                  .open_bytes = state->open_bytes,
@@ -243,17 +244,13 @@ void KeeperWork::add_to_log(const OwnNews& news, const Terms& terms, bool fresh_
     lost_ |= !said && note.changes_files();
   }
   if (lost_ && log_.add(Lost{})) lost_ = false;
-  if (standing_is_news(news.standing, anything) && log_.add(news.standing)) {
-    said_ = news.standing;
-    said_at_ = now_;
-  }
+  if ((anything || is_news(news.standing)) && log_.add(news.standing)) said_ = news.standing;
 }
 
-bool KeeperWork::standing_is_news(const Standing& standing, bool anything_else) const {
-  if (anything_else || standing.published_bytes != said_.published_bytes) return true;
-  if (standing.reserved_blocks != said_.reserved_blocks) return true;
-  if (standing.ceiling_bytes != said_.ceiling_bytes) return true;
-  return standing.adopted != said_.adopted && now_ - said_at_ >= pace_.confirmation();
+bool KeeperWork::is_news(const Standing& standing) const {
+  return standing.published_bytes != said_.published_bytes ||
+         standing.reserved_blocks != said_.reserved_blocks ||
+         standing.ceiling_bytes != said_.ceiling_bytes || !reached(said_.adopted, to_confirm_);
 }
 
 void KeeperWork::finish() {
@@ -263,14 +260,14 @@ void KeeperWork::finish() {
     evictor_tick(errors);
     if (!deposed_) evictor_->hand_over(now_, errors);
     evictor_.reset();
-    membership_.leave();
+    errors.note(membership_.leave());
   } else if (wrote_ || (membership_.joined() && desk_.has_notes())) {
     if (const std::optional<Terms> own_terms = terms(errors)) {
       errors.note(write_log(*own_terms, true));
     }
     // Its lock stays behind, free, for the evictor to find the log by.
   } else {
-    membership_.leave();
+    errors.note(membership_.leave());
   }
   report(errors);
 }

@@ -43,7 +43,7 @@ class KeeperWork {
   void read_state_file(TickErrors& errors);
   Result<void> write_log(const Terms& terms, bool last);
   void add_to_log(const OwnNews& news, const Terms& terms, bool fresh_file);
-  bool standing_is_news(const Standing& standing, bool anything_else) const;
+  bool is_news(const Standing& standing) const;
 
   void apply(const Evictor::Outcome& outcome);
   void tell(const KeeperStatus& status);
@@ -70,7 +70,7 @@ class KeeperWork {
   LogWriter log_;
   Terms said_terms_;
   Standing said_;  // The last that is in the log, behind all notes of its time.
-  SteadyTime said_at_{};
+  uint32_t to_confirm_ = 0;  // The state that set its ceiling.
   bool lost_ = false;  // Entries came or went that the log does not tell of.
   bool wrote_ = false;
 

@@ -24,11 +24,6 @@ bool is_short(uint64_t has, uint64_t due, uint64_t grain) {
   return has < std::max(due / 2, std::min(due, grain));
 }
 
-// Whether state `a` is `b` or later. Only the low halves of the counters are known.
-bool reached(uint32_t a, uint32_t b) {
-  return static_cast<int32_t>(a - b) >= 0;
-}
-
 }  // namespace
 
 uint64_t Leases::Lease::outstanding() const {
@@ -46,11 +41,11 @@ bool Leases::Lease::active(SteadyTime now) const {
   return reserved > 0 || now - active_at < kActiveFor;
 }
 
-void Leases::restore(const std::string& member, const StateRow& row, uint32_t counter) {
+void Leases::restore(const std::string& member, const StateRow& row) {
   Lease& lease = leases_[member];
   lease.ceiling = row.ceiling;
   lease.ceiling_max = std::max(row.ceiling, row.ceiling_max);
-  lease.changed = counter;
+  lease.changed = row.changed;
 }
 
 void Leases::heard(const std::string& member, const Standing& standing, SteadyTime now) {
@@ -147,6 +142,11 @@ uint64_t Leases::outstanding() const {
   return sum;
 }
 
+uint64_t Leases::outstanding(const std::string& member) const {
+  const auto found = leases_.find(member);
+  return found == leases_.end() ? 0 : found->second.outstanding();
+}
+
 uint64_t Leases::reserved() const {
   uint64_t sum = 0;
   for (const auto& [member, lease] : leases_) sum += lease.reserved;
@@ -158,9 +158,12 @@ uint64_t Leases::ceiling(const std::string& member) const {
   return found == leases_.end() ? 0 : found->second.ceiling;
 }
 
-uint64_t Leases::ceiling_max(const std::string& member) const {
+void Leases::describe(const std::string& member, StateRow& row) const {
   const auto found = leases_.find(member);
-  return found == leases_.end() ? 0 : found->second.ceiling_max;
+  if (found == leases_.end()) return;
+  row.ceiling = found->second.ceiling;
+  row.ceiling_max = found->second.ceiling_max;
+  row.changed = found->second.changed;
 }
 
 }  // namespace penstock::cache

@@ -27,10 +27,15 @@ namespace penstock::cache {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
+// Whether state `a` is `b` or later, by the low halves of their counters.
+inline bool reached(uint32_t a, uint32_t b) {
+  return static_cast<int32_t>(a - b) >= 0;
+}
+
 class Leases {
  public:
-  // What the evictor before granted it, in the state `counter`.
-  void restore(const std::string& member, const StateRow& row, uint32_t counter);
+  // What the evictor before granted it.
+  void restore(const std::string& member, const StateRow& row);
   // A member says how it stands. One never heard of before is taken up.
   void heard(const std::string& member, const Standing& standing, SteadyTime now);
   // It missed something, so it would fill if it could.
@@ -48,15 +53,15 @@ class Leases {
   // Sets new ceilings. Who fills gets more than who does not; the evictor gets what outstanding()
   // leaves of the room.
   void share(const Round& round);
-  // What all of them could still fill.
+  // What all of them could still fill, and one of them.
   uint64_t outstanding() const;
+  uint64_t outstanding(const std::string& member) const;
   // Of these, what is being filled, as last heard.
   uint64_t reserved() const;
 
-  // Nothing but zeros for a member not known.
-  uint64_t ceiling(const std::string& member) const;
-  uint64_t ceiling_max(const std::string& member) const;
-  size_t size() const { return leases_.size(); }
+  uint64_t ceiling(const std::string& member) const;  // 0 for one not known.
+  // Its ceilings, for the state.
+  void describe(const std::string& member, StateRow& row) const;
 
  private:
   struct Lease {

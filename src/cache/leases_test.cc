@@ -109,7 +109,8 @@ TEST(Leases, ARestoredLeaseHoldsUntilItsMemberSpeaks) {
   StateRow row;
   row.ceiling = 100;
   row.ceiling_max = 300;
-  leases.restore("a", row, 7);
+  row.changed = 7;
+  leases.restore("a", row);
   EXPECT_EQ(leases.outstanding(), 300u);
   leases.heard("a", standing(50, 0, 6, 300), kStart);
   EXPECT_EQ(leases.outstanding(), 250u);

@@ -72,6 +72,13 @@ void append_record(std::string& out, const LogRecord& record) {
   out.append(reinterpret_cast<const char*>(&raw), sizeof(raw));
 }
 
+void seal_record(std::span<std::byte, kRecordBytes> record) {
+  RawRecord raw;
+  std::memcpy(&raw, record.data(), sizeof(raw));
+  raw.checksum = checksum_of(raw);
+  std::memcpy(record.data(), &raw, sizeof(raw));
+}
+
 std::optional<LogRecord> parse_record(std::span<const std::byte, kRecordBytes> bytes) {
   RawRecord raw;
   std::memcpy(&raw, bytes.data(), sizeof(raw));

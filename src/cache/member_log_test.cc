@@ -99,7 +99,7 @@ TEST(MemberFiles, MembershipNoticesThatItsFileIsGone) {
   EXPECT_EQ(*one.check(), false);
   EXPECT_EQ(*one.check(), true);  // Joined anew.
   EXPECT_THAT(fs.try_lock(lock_path(kFolder, kMember)), FailsWith(ErrorCode::kBusy));
-  one.leave();
+  EXPECT_THAT(one.leave(), IsOk());
   EXPECT_THAT(fs.stat(lock_path(kFolder, kMember)), FailsWith(ErrorCode::kNotFound));
 }
 

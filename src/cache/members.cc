@@ -92,10 +92,11 @@ Result<bool> Membership::check() {
   return false;
 }
 
-void Membership::leave() {
-  if (lock_ == nullptr) return;
-  (void)fs_.remove(path_);  // Left over, it is swept by the next evictor.
+Result<void> Membership::leave() {
+  if (lock_ == nullptr) return {};
+  Result<void> removed = fs_.remove(path_);  // Left over, it is swept by the next evictor.
   lock_.reset();
+  return removed;
 }
 
 }  // namespace penstock::cache

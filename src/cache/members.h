@@ -38,8 +38,8 @@ class Membership {
  public:
   Membership(io::FileSystem& fs, std::string folder, std::string member)
       : fs_(fs), path_(lock_path(folder, member)) {}
-  // Removes the lock file, when there is nothing else of it to be found by.
-  void leave();
+  // Removes the lock file too, when there is nothing else of this member to be found by it.
+  Result<void> leave();
 
   // Takes the lock where it is not held. kBusy when another has the name: a bug of who chose it.
   Result<void> join();

@@ -15,8 +15,6 @@ struct Pace {
   Nanoseconds own_locks() const { return 10 * tick; }   // Do others still see them?
   Nanoseconds turn() const { return 5 * tick; }         // Of members, where there is little room.
   Nanoseconds scan_pause() const { return 10 * tick; }  // Between two scans, at least.
-  // Until a member that has nothing to say confirms which state it goes by.
-  Nanoseconds confirmation() const { return 50 * tick; }
 };
 
 }  // namespace penstock::cache

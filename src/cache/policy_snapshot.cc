@@ -199,8 +199,8 @@ Result<void> TurnPolicy::restore(const std::string& snapshot) {
     const auto at = reader.get<uint32_t>();
     const auto since_and_tag = reader.get<uint64_t>();
     const Turn turn = reader.get_turn();
-    if (at >= fresh.ghosts_.slots().size() || !makes_sense(turn)) return corrupt("makes no sense");
-    fresh.ghosts_.slots()[at] = {.since_and_tag = since_and_tag, .turn = turn};
+    if (at >= Ghosts::kSlots || !makes_sense(turn)) return corrupt("makes no sense");
+    fresh.ghosts_.set_slot(at, {.since_and_tag = since_and_tag, .turn = turn});
   }
   *this = std::move(fresh);
   return {};

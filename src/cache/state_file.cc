@@ -43,7 +43,7 @@ struct RawRow {
   uint64_t ceiling_max = 0;
   uint64_t offset = 0;
   uint32_t file = 0;
-  uint32_t zero = 0;
+  uint32_t changed = 0;
 };
 static_assert(sizeof(RawRow) == 40);
 static_assert(sizeof(EntryId) == 16);
@@ -138,7 +138,8 @@ std::string encode_state(const State& state) {
                         .ceiling = row.ceiling,
                         .ceiling_max = row.ceiling_max,
                         .offset = row.consumed.offset,
-                        .file = row.consumed.file});
+                        .file = row.consumed.file,
+                        .changed = row.changed});
   }
   Header header = header_of(state);
   header.checksum = checksum_of(header, std::as_bytes(std::span(body)));
@@ -159,6 +160,7 @@ Result<State> parse_state(std::span<const std::byte> bytes) {
     std::memcpy(&raw, at, sizeof(raw));
     state.rows.push_back({.member = raw.member,
                           .ceiling = raw.ceiling,
+                          .changed = raw.changed,
                           .ceiling_max = raw.ceiling_max,
                           .consumed = {raw.file, raw.offset}});
   }

@@ -28,6 +28,7 @@ struct LogPosition {
 struct StateRow {
   uint64_t member = 0;       // member_hash() of its name.
   uint64_t ceiling = 0;      // See leases.h.
+  uint32_t changed = 0;      // The state in which it was set (low half), to be confirmed.
   uint64_t ceiling_max = 0;  // Not less: what it may still go by.
   LogPosition consumed;
   bool operator==(const StateRow&) const = default;

@@ -21,6 +21,7 @@ State example() {
   state.invited = {test_id(1), test_id(2)};
   state.rows = {{.member = member_hash("18-00000000000000bb"),
                  .ceiling = 7,
+                 .changed = 2,
                  .ceiling_max = 8,
                  .consumed = {.file = 2, .offset = 64}}};
   return state;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "cache/entry.h"
+#include "penstock/frame.h"
 
 namespace penstock::cache {
 
@@ -21,9 +22,10 @@ MATCHER_P(FailsWith, code, "") {
   return arg.error().code == code;
 }
 
-// Entries spread over the directory as real ones are.
+// Hashes, as real ones are.
 inline EntryId test_id(uint64_t number) {
-  return {number * 0x9e3779b97f4a7c15, number ^ 0x5555555555555555};
+  const std::span bytes = std::as_bytes(std::span(&number, 1));
+  return {codec::hash_bytes(bytes, 1), codec::hash_bytes(bytes, 2)};
 }
 inline EntryName test_name(uint64_t number, uint32_t blocks = 2) {
   return {test_id(number), blocks};
