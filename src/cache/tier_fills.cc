@@ -167,8 +167,7 @@ void TierFills::drop(const EntryName& name) {
   if (drive == nullptr) return;
   begin_one();
   Workers::Task task = [this, drive, name] {
-    const Result<void> dropped = shared_.drop_file(*drive, name);
-    if (!dropped.ok() && blames_drive(dropped.error())) shared_.health.ill(dropped.error());
+    shared_.drop_bad(*drive, name);
     end_one();
   };
   if (!shared_.workers->try_post(task)) end_one();

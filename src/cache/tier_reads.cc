@@ -87,8 +87,8 @@ io::IoRequest TierReads::data_request(TierRead* read, io::IoDone done) {
 void TierReads::read_data(TierRead* read) {
   if (const Result<void> taken = take_data_buffer(*read, read->entry->key); !taken.ok())
     return finish(read, taken.error());
-  io::File& file = *read->entry->file;
-  file.submit(
+  const OpenEntryRef entry = read->entry;  // The read may end, and let go of it, inside submit().
+  entry->file->submit(
       data_request(read, [read](Result<size_t> bytes) { read->reads->data_done(read, bytes); }));
 }
 
@@ -149,6 +149,7 @@ void TierReads::submit_both(TierRead* read) {
   if (!header.ok()) return finish(read, busy());
   opening.header = std::move(header).value();
   opening.parts_left = 2;
+  const OpenEntryRef entry = read->entry;
   std::array<io::IoRequest, 2> requests = {io::IoRequest::read(0, opening.header.slice(),
                                                                [read](Result<size_t> bytes) {
                                                                  read->opening->header_read =
@@ -159,7 +160,7 @@ void TierReads::submit_both(TierRead* read) {
                                              read->opening->data_read = std::move(bytes);
                                              read->reads->part_done(read);
                                            })};
-  read->entry->file->submit(requests);
+  entry->file->submit(requests);
 }
 
 void TierReads::part_done(TierRead* read) {
@@ -233,8 +234,7 @@ void TierReads::damaged(TierRead* read) {
                "a cached entry was damaged, and is fetched again; more are only counted",
                {{"directory", shared_.options.path}, {"url", entry.key.version.url}});
     }
-    const Result<void> dropped = shared_.drop_file(*entry.drive, entry.name);
-    if (!dropped.ok() && blames_drive(dropped.error())) shared_.health.ill(dropped.error());
+    shared_.drop_bad(*entry.drive, entry.name);
     finish(read, not_found());
   });
 }

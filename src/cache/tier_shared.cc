@@ -88,6 +88,11 @@ Result<void> TierShared::drop_file(const Drive& from, const EntryName& name) {
   return from.directory->drop(name);
 }
 
+void TierShared::drop_bad(const Drive& from, const EntryName& name) {
+  const Result<void> dropped = drop_file(from, name);
+  if (!dropped.ok()) health.ill(dropped.error());
+}
+
 void TierShared::drop_later(std::shared_ptr<Drive> from, const EntryName& name) {
   workers->post([this, from = std::move(from), name] { (void)drop_file(*from, name); });
 }

@@ -39,7 +39,10 @@ struct TierShared {
   // Removes the entry's file, which is told to the keeper first: a fill at the same time then
   // leaves at worst a note without a file, never a file without a note. On a worker.
   Result<void> drop_file(const Drive& drive, const EntryName& name);
-  // As above on a worker, soon; that the file stays is no matter. Bounded by what is under way.
+  // As above, for one whose bytes are wrong: a drive on which it stays, whatever the reason, is not
+  // well.
+  void drop_bad(const Drive& drive, const EntryName& name);
+  // As drop_file() on a worker, soon; that the file stays is no matter. Bounded by what is under way.
   void drop_later(std::shared_ptr<Drive> drive, const EntryName& name);
   void count_damage();
 

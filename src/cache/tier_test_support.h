@@ -151,18 +151,15 @@ inline TierOptions patient_options(std::string path = "/cache") {
 // A tier, its memory and its keepers' notes.
 class TestTier {
  public:
+  enum class Keepers { kCounting, kReal };
+
   explicit TestTier(io::FileSystem& fs, TierOptions options = patient_options(),
-                    uint64_t memory_bytes = 64 * kMiB)
+                    uint64_t memory_bytes = 64 * kMiB, Keepers keepers = Keepers::kCounting)
       : path_(options.path) {
     io::BufferOptions memory;
     memory.budget_bytes = memory_bytes;
     buffers_ = io::BufferProvider::create(memory).value();
-    options.start_keeper = [notes = notes_](CacheDirectory&, KeeperOptions keeper) {
-      std::lock_guard lock(notes->mutex);
-      notes->on_error = keeper.on_error;
-      ++notes->started;
-      return std::make_unique<CountingKeeper>(notes);
-    };
+    if (keepers == Keepers::kCounting) options.start_keeper = counting_keepers();
     tier_ = Tier::open(fs, std::move(options), buffers_);
     first_try_ = tier_->wait_tried(kNoDeadline);
   }
@@ -217,6 +214,15 @@ class TestTier {
   }
 
  private:
+  std::function<std::unique_ptr<Keeper>(CacheDirectory&, KeeperOptions)> counting_keepers() {
+    return [notes = notes_](CacheDirectory&, KeeperOptions keeper) {
+      std::lock_guard lock(notes->mutex);
+      notes->on_error = std::move(keeper.on_error);
+      ++notes->started;
+      return std::make_unique<CountingKeeper>(notes);
+    };
+  }
+
   const std::string path_;
   std::shared_ptr<io::BufferProvider> buffers_;
   std::shared_ptr<Notes> notes_ = std::make_shared<Notes>();
