@@ -261,6 +261,23 @@ TEST_F(PolicyRules, InvitationsEndByTimeAndAreBounded) {
   EXPECT_TRUE(policy_->invited().empty());
 }
 
+TEST_F(PolicyRules, WhoIsInvitedDisplacesNobodyWhoIsUsedAsOften) {
+  add(0, 8);
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    use(0, 8);
+    miss(1000, 1200);
+  }
+  for (int turn = 0; turn < 4; ++turn) {
+    miss(5000, 5001);
+    miss(6000 + turn * 40, 6040 + turn * 40);
+  }
+  EXPECT_EQ(policy_->invited(), std::vector{id_of(5000)});
+  EXPECT_NE(policy_->victim(Policy::Need::kRoomForInvited), std::nullopt);
+  for (int turn = 0; turn < 7; ++turn) use(0, 8);  // Now they are in use again.
+  EXPECT_EQ(policy_->invited(), std::vector{id_of(5000)});
+  EXPECT_EQ(policy_->victim(Policy::Need::kRoomForInvited), std::nullopt);
+}
+
 TEST_F(PolicyRules, MissesOfUnknownSizeAreTakenForUsualOnes) {
   add(0, 100);
   for (int epoch = 0; epoch < 4; ++epoch) {
