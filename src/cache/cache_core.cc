@@ -38,7 +38,10 @@ TierOptions tier_options(const CacheOptions& options, const std::string& path) {
 
 }  // namespace
 
-Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& options) {
+Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& given) {
+  CacheOptions options = given;
+  const bool is_local = options.file_system == nullptr;
+  for (std::string& path : options.directories) path = normal_directory(path, is_local);
   PENSTOCK_TRY(check_options(options));
   io::FileSystem* fs = options.file_system;
   if (fs == nullptr) fs = PENSTOCK_TRY(io::process_file_system());

@@ -64,7 +64,7 @@ class CachedStoreImpl final : public CachedStore {
   PassRef enter();
   // Has one window on its drive: answers how many bytes were fetched for it.
   void stage_window(const VersionRef& version, uint64_t window, bool verify,
-                    store::Done<uint64_t> done);
+                    store::CallOptions options, store::Done<uint64_t> done);
 
  private:
   using CallRef = std::shared_ptr<GetCall>;
@@ -119,7 +119,8 @@ class CachedStoreImpl final : public CachedStore {
   void read_ahead(const CallRef& call);
 
   // staging.cc
-  void fetch_to_drive(const VersionRef& version, const Place& place, store::Done<uint64_t> done);
+  void fetch_to_drive(const VersionRef& version, const Place& place, const store::CallOptions& call,
+                      store::Done<uint64_t> done);
 
   // granule_reads.cc
   struct GranuleRead;

@@ -44,6 +44,9 @@ struct EntryId {
   uint64_t low = 0;
   auto operator<=>(const EntryId&) const = default;
 };
+struct EntryIdHash {
+  size_t operator()(const EntryId& id) const { return id.low ^ id.high; }  // Hashes themselves.
+};
 
 struct EntryKey {
   ObjectVersion version;

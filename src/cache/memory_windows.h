@@ -20,10 +20,6 @@ struct WindowBytes {
   bool from_source = false;  // Not from a drive.
 };
 
-struct EntryIdHash {
-  size_t operator()(const EntryId& id) const { return id.low; }
-};
-
 // Windows in memory: those being loaded, once for all who want them, and those last loaded.
 // Threads: all calls from any thread.
 class MemoryWindows {

@@ -11,10 +11,6 @@
 
 namespace penstock::cache {
 
-struct EntryIdHash {
-  size_t operator()(const EntryId& id) const { return id.low ^ id.high; }  // Hashes themselves.
-};
-
 class NoteBuffer {
  public:
   // Beyond, what costs only knowledge is dropped; beyond twice as many, everything is.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 
 namespace penstock::cache {
 
@@ -21,7 +22,7 @@ Result<void> check_directories(std::vector<std::string> directories) {
   if (directories.empty()) return refuse("a cache needs at least one directory");
   for (std::string& directory : directories) {
     if (directory.empty()) return refuse("the path of a cache directory is empty");
-    while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+    directory = normal_directory(directory, false);
   }
   std::sort(directories.begin(), directories.end());
   const auto twice = std::adjacent_find(directories.begin(), directories.end());
@@ -32,6 +33,16 @@ Result<void> check_directories(std::vector<std::string> directories) {
 }
 
 }  // namespace
+
+std::string normal_directory(const std::string& path, bool local) {
+  if (path.empty()) return path;
+  std::error_code failed;
+  const std::filesystem::path absolute =
+      local ? std::filesystem::absolute(path, failed) : std::filesystem::path(path);
+  std::string normal = (failed ? std::filesystem::path(path) : absolute).lexically_normal();
+  while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+  return normal;
+}
 
 Result<void> check_options(const CacheOptions& options) {
   PENSTOCK_TRY(check_directories(options.directories));

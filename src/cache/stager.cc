@@ -126,7 +126,7 @@ bool StagerImpl::Shared::start_next(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   if (const std::shared_ptr<Keeper> keeper = store.core().tier_for(id).keeper())
     keeper->note_expected(id);
-  store.stage_window(version, index, /*verify=*/false,
+  store.stage_window(version, index, /*verify=*/false, {},
                      [self = shared_from_this(), hold = pass, id](const Result<uint64_t>& fetched) {
                        self->staged(id, fetched);
                      });

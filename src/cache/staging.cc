@@ -59,7 +59,7 @@ class StageCall : public std::enable_shared_from_this<StageCall> {
   }
 
   void stage(uint64_t window) {
-    store_.stage_window(version_, window, verify_,
+    store_.stage_window(version_, window, verify_, options_,
                         [self = shared_from_this(), window](const Result<uint64_t>& fetched) {
                           self->staged(window, fetched);
                         });
@@ -102,7 +102,7 @@ class StageCall : public std::enable_shared_from_this<StageCall> {
 
 // Staged by its own request, beside what readers load into memory: staging must not push that out.
 void CachedStoreImpl::stage_window(const VersionRef& version, uint64_t window, bool verify,
-                                   store::Done<uint64_t> done) {
+                                   store::CallOptions options, store::Done<uint64_t> done) {
   const Place place = place_of(*version, window);
   if (version->info.etag.empty() || !can_be_entry(place.key)) {
     return done(make_error(ErrorCode::kInvalid,
@@ -113,15 +113,16 @@ void CachedStoreImpl::stage_window(const VersionRef& version, uint64_t window, b
   const uint32_t look_at = verify ? place.key.length : std::min(place.key.length, kBlockBytes);
   core_->tier_for(place.id).read(
       place.key, version->id, 0, look_at,
-      [this, pass = enter(), version, place, done](const Result<TierBytes>& got) {
+      [this, pass = enter(), version, place, options = std::move(options),
+       done](const Result<TierBytes>& got) {
         if (got.ok()) return done(uint64_t{0});
         if (got.error().code == ErrorCode::kBusy) return done(got.error());
-        fetch_to_drive(version, place, done);
+        fetch_to_drive(version, place, options, done);
       });
 }
 
 void CachedStoreImpl::fetch_to_drive(const VersionRef& version, const Place& place,
-                                     store::Done<uint64_t> done) {
+                                     const store::CallOptions& call, store::Done<uint64_t> done) {
   const EntryKey& key = place.key;
   Tier& tier = core_->tier_for(place.id);
   if (!tier.reserve(key, version->id)) {
@@ -136,6 +137,7 @@ void CachedStoreImpl::fetch_to_drive(const VersionRef& version, const Place& pla
   }
   const auto buffer = std::make_shared<io::Buffer>(std::move(*taken));
   store::GetOptions options;
+  static_cast<store::CallOptions&>(options) = call;
   options.if_match = version->info.etag;
   options.size = version->info.size;
   source_->async_get(

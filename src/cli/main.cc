@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   add_doctor_command(app, run);
   add_bench_command(app, run);
   add_sync_command(app, run);
+  add_cache_command(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,85 @@
+#include "store/selection.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/glob.h"
+
+namespace penstock::store {
+
+namespace {
+
+constexpr std::string_view kWild = "*?[{\\";
+constexpr std::string_view kS3 = "s3://";
+
+}  // namespace
+
+Result<Selection> Selection::parse(const std::vector<std::string>& addresses, io::FileSystem& fs) {
+  Selection selection;
+  for (const std::string& address : addresses) PENSTOCK_TRY(selection.add(address, fs));
+  return selection;
+}
+
+Result<void> Selection::add(const std::string& address, io::FileSystem& fs) {
+  if (address.starts_with(kS3)) return add_s3(address);
+  // Where its directory ends and its keys begin cannot be seen from outside.
+  if (address.starts_with("file:")) return add_part(address, address + "/", "");
+  if (address.starts_with("tree:")) return add_path("tree:", address.substr(5), fs);
+  const size_t colon = address.find(':');
+  if (address.empty() || (colon != std::string::npos && address.find_first_of("./") > colon)) {
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("'{}' names no objects: expected s3://BUCKET/KEY, tree:PATH, "
+                                  "file:PATH or a path",
+                                  address));
+  }
+  return add_path("", address, fs);
+}
+
+Result<void> Selection::add_s3(const std::string& address) {
+  const size_t slash = std::min(address.find('/', kS3.size()), address.size());
+  const std::string store = address.substr(0, slash);
+  if (store.size() == kS3.size() || store.find_first_of(kWild) != std::string::npos) {
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("'{}' needs the whole name of a bucket: s3://BUCKET/KEY, with "
+                                  "wildcards in KEY only",
+                                  address));
+  }
+  return add_part(store, store + "/", address.substr(std::min(slash + 1, address.size())));
+}
+
+Result<void> Selection::add_path(std::string_view scheme, std::string path, io::FileSystem& fs) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const Result<io::FileInfo> there = fs.stat(path);
+  if (there.ok() && there->kind == io::FileKind::kDirectory) {
+    return add_part(fmt::format("tree:{}", path),
+                    fmt::format("{}{}{}", scheme, path, path == "/" ? "" : "/"), "");
+  }
+  const size_t wild = there.ok() ? path.size() : path.find_first_of(kWild);
+  if (wild == std::string::npos && there.error().code != ErrorCode::kNotFound) return there.error();
+  if (wild == std::string::npos) {
+    return make_error(ErrorCode::kNotFound, fmt::format("there is nothing at '{}'", path));
+  }
+  const size_t slash = path.rfind('/', wild);
+  const std::string front = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  const std::string name = path.substr(front.size());
+  return add_part(fmt::format("tree:{}", io::parent_path(front + "x")),
+                  fmt::format("{}{}", scheme, front), there.ok() ? glob_escape(name) : name);
+}
+
+Result<void> Selection::add_part(std::string store, std::string front, std::string pattern) {
+  const auto known = std::ranges::find(stores_, store);
+  Part part{static_cast<size_t>(known - stores_.begin()), std::move(front), std::move(pattern)};
+  if (known == stores_.end() && stores_.size() == kStoresMax) {
+    return make_error(
+        ErrorCode::kInvalid,
+        fmt::format("these are in more than {} directories: name them by one pattern, "
+                    "in quotes, as in '/data/*/*.tar'",
+                    kStoresMax));
+  }
+  if (known == stores_.end()) stores_.push_back(std::move(store));
+  parts_.push_back(std::move(part));
+  return {};
+}
+
+}  // namespace penstock::store
