@@ -222,7 +222,8 @@ TEST_F(MemberLog, DoesNotGrowWhileNobodyReads) {
   uint64_t refused = 0;
   for (int batch = 0; batch < 20; ++batch) {
     ASSERT_THAT(writer_.prepare(kTestTerms, {}), IsOk());
-    for (uint64_t i = 0; i < kLogFileBytes / kRecordBytes; ++i) refused += writer_.add(note) ? 0 : 1;
+    for (uint64_t i = 0; i < kLogFileBytes / kRecordBytes; ++i)
+      refused += writer_.add(note) ? 0 : 1;
     // What changes files is still said.
     EXPECT_TRUE(writer_.add(added(static_cast<uint64_t>(batch)))) << batch;
     ASSERT_THAT(writer_.flush(), IsOk());
