@@ -232,9 +232,8 @@ void Evictor::publish(State state, TickErrors& errors) {
   if (ever_published_ && state == published_) return;
   // Also when it fails: a counter never stands for two states.
   state.counter = ++counter_;
-  const Result<void> replaced =
-      replace_file(directory_.file_system(), temporary(0), state_path(directory_),
-                   encode_state(state));
+  const Result<void> replaced = replace_file(directory_.file_system(), temporary(0),
+                                             state_path(directory_), encode_state(state));
   errors.note_missing(replaced);
   if (!replaced.ok()) return;
   published_ = std::move(state);
@@ -283,7 +282,8 @@ void Evictor::scan(const std::function<bool()>& between, TickErrors& errors) {
   scanning_ = false;
   gone_.clear();
   const SteadyTime ended = steady_clock::now();
-  scan_not_before_ = ended + std::max<steady_clock::duration>(pace_.scan_pause(), 10 * (ended - began));
+  scan_not_before_ =
+      ended + std::max<steady_clock::duration>(pace_.scan_pause(), 10 * (ended - began));
   if (stopped || !scanned.ok()) {
     errors.note(scanned);
     gap_ = true;

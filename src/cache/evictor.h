@@ -51,8 +51,8 @@ class Evictor final : private Roll::Listener {
     uint64_t evictions = 0;  // In this tick.
     uint32_t members = 0;
     uint64_t index_bytes = 0;
-    bool more = false;      // To be done at once.
-    bool deposed = false;   // Another has taken over: the directory was made anew underneath.
+    bool more = false;     // To be done at once.
+    bool deposed = false;  // Another has taken over: the directory was made anew underneath.
   };
 
   // What may be filled before anything was read but the last state. Then load(), then ticks.
@@ -123,8 +123,8 @@ class Evictor final : private Roll::Listener {
   SteadyTime checked_{};
 
   bool scanning_ = false;
-  bool gap_ = false;  // Something on the drive may not be counted,
-  uint64_t unaccounted_bytes_ = 0;  // at most so much by members that were killed.
+  bool gap_ = false;                               // Something on the drive may not be counted,
+  uint64_t unaccounted_bytes_ = 0;                 // at most so much by members that were killed.
   std::unordered_set<EntryId, EntryIdHash> gone_;  // While scanning: not to be taken for there.
   SteadyTime scan_not_before_{};
   SteadyTime scan_at_{};  // The next without a reason.

@@ -141,9 +141,9 @@ TEST_F(KeeperMembersTest, WhereNothingHappensNothingIsWritten) {
   ASSERT_TRUE(fill(*two, test_name(1, 10)));
   const auto times = [&] {
     std::vector<int64_t> all;
-    for (const std::string& path : {std::string("/cache/state"),
-                                    log_path("/cache/members", two->directory->member(), 0),
-                                    log_path("/cache/members", three->directory->member(), 0)}) {
+    for (const std::string& path :
+         {std::string("/cache/state"), log_path("/cache/members", two->directory->member(), 0),
+          log_path("/cache/members", three->directory->member(), 0)}) {
       all.push_back(fs_.stat(path)->mtime_ns);
     }
     return all;

@@ -40,8 +40,7 @@ RawRecord raw_of(const Terms& terms) {
 }
 RawRecord raw_of(const Standing& standing) {
   const uint64_t second = standing.reserved_blocks | uint64_t{standing.adopted} << 32;
-  return {.kind = kStanding,
-          .words = {standing.published_bytes, second, standing.ceiling_bytes}};
+  return {.kind = kStanding, .words = {standing.published_bytes, second, standing.ceiling_bytes}};
 }
 RawRecord raw_of(const Left&) {
   return {.kind = kLeft};
