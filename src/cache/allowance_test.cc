@@ -34,10 +34,8 @@ TEST(Allowance, GivesOutWhatWasGrantedOnce) {
 TEST(Allowance, SomeOfItIsForTheInvited) {
   Allowance allowance;
   const EntryName guest = test_name(1, 2);
-  allowance.adopt({.ceiling = 10 * kBlock,
-                   .open_bytes = 60,
-                   .invited_bytes = 40,
-                   .invited = {guest.id}});
+  allowance.adopt(
+      {.ceiling = 10 * kBlock, .open_bytes = 60, .invited_bytes = 40, .invited = {guest.id}});
   EXPECT_EQ(allowance.open_bytes(), 6 * kBlock);
   EXPECT_FALSE(allowance.reserve(test_name(2, 7)));
   EXPECT_TRUE(allowance.reserve(guest));

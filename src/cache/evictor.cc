@@ -128,7 +128,8 @@ bool Evictor::still_evictor(TickErrors& errors) {
 
 // The limit, from the terms of all and what is free on the drive.
 void Evictor::measure(const OwnNews& news, TickErrors& errors) {
-  space_.refresh(now_, news.filled, errors);
+  // Also while a scan finds more of what is used: the two must be of one moment.
+  space_.refresh(now_, news.filled || scanning_ || std::exchange(ask_space_, false), errors);
   if (std::exchange(space_answers_, space_.answers()) != space_.answers()) {
     used_when_asked_ = used_bytes();
   }
@@ -148,9 +149,10 @@ uint64_t Evictor::used_bytes() const {
 }
 
 uint64_t Evictor::room_bytes() const {
-  if (known_) return less(limit_, used_bytes());
+  const uint64_t used = used_bytes() + unaccounted_bytes_;
+  if (known_) return less(limit_, used);
   if (!has_basis_) return 0;
-  return less(limit_, used_bytes() + (distrusted_ ? limit_ / kDistrust : 0));
+  return less(limit_, used + (distrusted_ ? limit_ / kDistrust : 0));
 }
 
 uint32_t Evictor::evict(uint64_t in_flight, TickErrors& errors, bool& more) {
@@ -230,10 +232,9 @@ void Evictor::publish(State state, TickErrors& errors) {
   if (ever_published_ && state == published_) return;
   // Also when it fails: a counter never stands for two states.
   state.counter = ++counter_;
-  const Result<void> replaced =
-      replace_file(directory_.file_system(), temporary(0), state_path(directory_),
-                   encode_state(state));
-  errors.note(replaced);
+  const Result<void> replaced = replace_file(directory_.file_system(), temporary(0),
+                                             state_path(directory_), encode_state(state));
+  errors.note_missing(replaced);
   if (!replaced.ok()) return;
   published_ = std::move(state);
   ever_published_ = true;
@@ -264,10 +265,11 @@ bool Evictor::scan_due(SteadyTime now) const {
 }
 
 void Evictor::scan(const std::function<bool()>& between, TickErrors& errors) {
-  constexpr uint64_t kEntriesBetween = 256;
+  constexpr uint64_t kEntriesBetween = 256;  // A fraction of a millisecond.
   const SteadyTime began = steady_clock::now();
   scanning_ = true;
   gap_ = false;
+  const uint64_t accounted = unaccounted_bytes_;
   policy_->begin_scan();
   uint64_t count = 0;
   bool stopped = false;
@@ -280,14 +282,16 @@ void Evictor::scan(const std::function<bool()>& between, TickErrors& errors) {
   scanning_ = false;
   gone_.clear();
   const SteadyTime ended = steady_clock::now();
-  scan_not_before_ = ended + std::max<steady_clock::duration>(pace_.scan_pause(), 10 * (ended - began));
+  scan_not_before_ =
+      ended + std::max<steady_clock::duration>(pace_.scan_pause(), 10 * (ended - began));
   if (stopped || !scanned.ok()) {
     errors.note(scanned);
     gap_ = true;
     return;
   }
   policy_->end_scan();
-  known_ = true;
+  known_ = ask_space_ = true;
+  unaccounted_bytes_ -= accounted;
   scan_at_ = ended + kScanEvery;
 }
 
@@ -338,7 +342,11 @@ void Evictor::on_standing(const std::string& member, const Standing& standing) {
   leases_.heard(member, standing, now_);
 }
 
-void Evictor::on_gone(const std::string& member) {
+void Evictor::on_gone(const std::string& member, bool in_order) {
+  if (!in_order) {
+    gap_ = true;
+    unaccounted_bytes_ += leases_.outstanding(member);
+  }
   leases_.forget(member);
 }
 

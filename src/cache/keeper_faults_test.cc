@@ -125,7 +125,9 @@ class KeeperFaultsTest : public ::testing::TestWithParam<int> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Errors, KeeperFaultsTest, ::testing::Values(EIO, ENOSPC, EROFS),
-                         [](const auto& error) { return std::string(strerrorname_np(error.param)); });
+                         [](const auto& error) {
+                           return std::string(strerrorname_np(error.param));
+                         });
 
 TEST_P(KeeperFaultsTest, AnyCallMayFailOnce) {
   uint64_t told = 0;
@@ -160,11 +162,15 @@ TEST_P(KeeperFaultsTest, OneMembersTroubleIsNotTheOthers) {
       KeeperOptions options{.quota = bytes_of(kQuota), .free_floor = bytes_of(0)};
       options.tick = milliseconds(1);
       {
-        const auto first = CacheDirectory::open(evictor_fails ? faulty : static_cast<io::FileSystem&>(*disk), kPath, io::CacheMode::kBuffered);
+        const auto first =
+            CacheDirectory::open(evictor_fails ? faulty : static_cast<io::FileSystem&>(*disk),
+                                 kPath, io::CacheMode::kBuffered);
         if (!first.ok()) continue;
         const auto evictor = Keeper::start(**first, options);
         (void)evictor->settle(deadline_in(std::chrono::seconds(20)));
-        const auto second = CacheDirectory::open(evictor_fails ? *disk : static_cast<io::FileSystem&>(faulty), kPath, io::CacheMode::kBuffered);
+        const auto second =
+            CacheDirectory::open(evictor_fails ? *disk : static_cast<io::FileSystem&>(faulty),
+                                 kPath, io::CacheMode::kBuffered);
         if (!second.ok()) continue;
         const auto member = Keeper::start(**second, options);
         const std::vector<std::byte> file(5 * kBlock);

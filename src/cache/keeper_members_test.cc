@@ -130,9 +130,7 @@ TEST_F(KeeperMembersTest, LogsOfWhoLeftAreReadThenSwept) {
     return two->directory->member();  // Gone with its last notes just written.
   }();
   ASSERT_TRUE(eventually([&] { return one->status().used_bytes == 10 * kBlock; }));
-  ASSERT_TRUE(eventually([&] {
-    return !fs_.stat(lock_path("/cache/members", member)).ok();
-  }));
+  ASSERT_TRUE(eventually([&] { return !fs_.stat(lock_path("/cache/members", member)).ok(); }));
   EXPECT_THAT(fs_.stat(log_path("/cache/members", member, 0)), FailsWith(ErrorCode::kNotFound));
 }
 
@@ -143,9 +141,9 @@ TEST_F(KeeperMembersTest, WhereNothingHappensNothingIsWritten) {
   ASSERT_TRUE(fill(*two, test_name(1, 10)));
   const auto times = [&] {
     std::vector<int64_t> all;
-    for (const std::string& path : {std::string("/cache/state"),
-                                    log_path("/cache/members", two->directory->member(), 0),
-                                    log_path("/cache/members", three->directory->member(), 0)}) {
+    for (const std::string& path :
+         {std::string("/cache/state"), log_path("/cache/members", two->directory->member(), 0),
+          log_path("/cache/members", three->directory->member(), 0)}) {
       all.push_back(fs_.stat(path)->mtime_ns);
     }
     return all;
@@ -226,7 +224,8 @@ TEST_F(KeeperMembersTest, AfterACrashThingsAreAsTheyAre) {
     const std::unique_ptr<MemoryFileSystem> world = fs_.clone();
     auto survivor = std::make_unique<TestMember>(*world, kPath, with_quota(kQuota));
     uint64_t number = 10000;
-    while (survivor->keeper->reserve(test_name(number, 1))) survivor->publish(test_name(number++, 1));
+    while (survivor->keeper->reserve(test_name(number, 1)))
+      survivor->publish(test_name(number++, 1));
     survivor->settle();
     while (survivor->fill(test_name(number, 1))) ++number;
     EXPECT_LE(survivor->bytes_on_drive(), kQuota) << moment;

@@ -220,9 +220,8 @@ TEST_P(KeeperFloorTest, IsKeptWhoeverFillsTheDrive) {
 
   for (int i = 0; i < 5; ++i) {  // More than all of the cache.
     write_file("/somebody" + std::to_string(i), i < 4 ? 10 * kMiB : 6 * kMiB);
-    ASSERT_TRUE(eventually([&] {
-      return fs_.space("/")->available_bytes >= 16 * kMiB || one.bytes_on_drive() == 0;
-    }));
+    ASSERT_TRUE(eventually(
+        [&] { return fs_.space("/")->available_bytes >= 16 * kMiB || one.bytes_on_drive() == 0; }));
   }
   ASSERT_TRUE(eventually([&] { return one.status().used_bytes == 0; }));
   EXPECT_EQ(one.keeper->room_bytes(), 0u);
@@ -291,14 +290,31 @@ TEST_F(KeeperTest, WithoutStateAndIndexAScanTells) {
   }
 }
 
+// The drive is asked how full it is and the files are counted at different times: that must not
+// look as if others had filled it.
+TEST_F(KeeperTest, CountingEvictsNothing) {
+  KeeperOptions options = with_quota(60 * kMiB);
+  options.free_floor = bytes_of(16 * kMiB);
+  {
+    TestMember one = open(options);
+    for (uint64_t i = 0; i < 5000; ++i) ASSERT_TRUE(one.fill(test_name(i, 2)));
+  }
+  ASSERT_THAT(fs_.remove("/cache/state"), IsOk());
+  ASSERT_THAT(fs_.remove("/cache/index"), IsOk());
+  TestMember two = open(options);
+  two.settle();
+  EXPECT_EQ(two.keeper->status().evictions, 0u);
+  EXPECT_EQ(two.keeper->status().used_bytes, 10000 * kBlock);
+}
+
 TEST_F(KeeperTest, FilesOfOthersAreLeftAlone) {
   {
     TestMember one = open(with_quota(100 * kBlock));
     ASSERT_TRUE(one.fill(test_name(1, 10)));
   }
   const std::vector<std::string> planted = {
-      "/cache/entries/README",       "/cache/entries/00",          "/cache/members/README.lock",
-      "/cache/members/17-aa.log",    "/cache/members/notes.1.log", "/cache/members/x.log",
+      "/cache/entries/README",    "/cache/entries/00",          "/cache/members/README.lock",
+      "/cache/members/17-aa.log", "/cache/members/notes.1.log", "/cache/members/x.log",
       "/cache/tmp/somebody",
   };
   for (const std::string& path : planted) {
@@ -395,7 +411,8 @@ TEST_F(KeeperTest, TellsItsMetrics) {
   one.keeper->set_quota(bytes_of(50 * kBlock));
   one.settle();
   const std::string text = Metrics::global().prometheus();
-  EXPECT_THAT(text, ::testing::HasSubstr("penstock_cache_limit_bytes{directory=\"/cache\"} 204800"));
+  EXPECT_THAT(text,
+              ::testing::HasSubstr("penstock_cache_limit_bytes{directory=\"/cache\"} 204800"));
   EXPECT_THAT(text, ::testing::HasSubstr("penstock_cache_evictions_total{directory=\"/cache\"} "));
   EXPECT_THAT(text, ::testing::HasSubstr("penstock_cache_used_bytes{directory=\"/cache\"} "));
   EXPECT_THAT(text, ::testing::HasSubstr("penstock_cache_entries{directory=\"/cache\"} "));

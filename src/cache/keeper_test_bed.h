@@ -75,13 +75,12 @@ class TestMember {
 inline uint64_t bytes_at_a_moment(const io::MemoryFileSystem& fs, const std::string& path) {
   const std::unique_ptr<io::MemoryFileSystem> moment = fs.clone();
   uint64_t bytes = 0;
-  EXPECT_THAT(scan_entries(
-                  *moment, path + "/" + kEntriesName,
-                  [&](const EntryName& name) {
-                    bytes += name.file_bytes();
-                    return true;
-                  },
-                  {}),
+  EXPECT_THAT(scan_entries(*moment, path + "/" + kEntriesName,
+                           [&](const EntryName& name) {
+                             bytes += name.file_bytes();
+                             return true;
+                           },
+                           {}),
               IsOk());
   return bytes;
 }

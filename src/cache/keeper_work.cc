@@ -190,7 +190,7 @@ bool KeeperWork::member_tick(TickErrors& errors) {
     return false;
   }
   const std::optional<Terms> own_terms = terms(errors);
-  if (own_terms) errors.note(write_log(*own_terms, false));
+  if (own_terms) errors.note_missing(write_log(*own_terms, false));
   return false;
 }
 

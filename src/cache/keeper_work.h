@@ -69,9 +69,9 @@ class KeeperWork {
 
   LogWriter log_;
   Terms said_terms_;
-  Standing said_;  // The last that is in the log, behind all notes of its time.
+  Standing said_;            // The last that is in the log, behind all notes of its time.
   uint32_t to_confirm_ = 0;  // The state that set its ceiling.
-  bool lost_ = false;  // Entries came or went that the log does not tell of.
+  bool lost_ = false;        // Entries came or went that the log does not tell of.
   bool wrote_ = false;
 
   std::unique_ptr<Evictor> evictor_;

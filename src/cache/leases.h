@@ -53,8 +53,9 @@ class Leases {
   // Sets new ceilings. Who fills gets more than who does not; the evictor gets what outstanding()
   // leaves of the room.
   void share(const Round& round);
-  // What all of them could still fill.
+  // What all of them could still fill, and one of them.
   uint64_t outstanding() const;
+  uint64_t outstanding(const std::string& member) const;
   // Of these, what is being filled, as last heard.
   uint64_t reserved() const;
 

@@ -40,8 +40,7 @@ RawRecord raw_of(const Terms& terms) {
 }
 RawRecord raw_of(const Standing& standing) {
   const uint64_t second = standing.reserved_blocks | uint64_t{standing.adopted} << 32;
-  return {.kind = kStanding,
-          .words = {standing.published_bytes, second, standing.ceiling_bytes}};
+  return {.kind = kStanding, .words = {standing.published_bytes, second, standing.ceiling_bytes}};
 }
 RawRecord raw_of(const Left&) {
   return {.kind = kLeft};
@@ -70,6 +69,13 @@ void append_record(std::string& out, const LogRecord& record) {
   RawRecord raw = std::visit([](const auto& kind) { return raw_of(kind); }, record);
   raw.checksum = checksum_of(raw);
   out.append(reinterpret_cast<const char*>(&raw), sizeof(raw));
+}
+
+void seal_record(std::span<std::byte, kRecordBytes> record) {
+  RawRecord raw;
+  std::memcpy(&raw, record.data(), sizeof(raw));
+  raw.checksum = checksum_of(raw);
+  std::memcpy(record.data(), &raw, sizeof(raw));
 }
 
 std::optional<LogRecord> parse_record(std::span<const std::byte, kRecordBytes> bytes) {

@@ -71,6 +71,8 @@ using LogRecord = std::variant<Note, Terms, Standing, Left, Lost, Unknown>;
 
 // Requires another record than Unknown.
 void append_record(std::string& out, const LogRecord& record);
+// Puts the right checksum into it.
+void seal_record(std::span<std::byte, kRecordBytes> record);
 // Nothing when the bytes are not a record.
 std::optional<LogRecord> parse_record(std::span<const std::byte, kRecordBytes> bytes);
 

@@ -21,9 +21,9 @@ TEST(NoteBuffer, SumsWhatIsReadAndMissed) {
   buffer.add({Kind::kMissed, test_id(1), 6});
   buffer.add(added);
   EXPECT_FALSE(buffer.empty());
-  EXPECT_THAT(buffer.drain().notes,
-              ElementsAre(Note{Kind::kMissed, test_id(1), 11}, added,
-                          Note{Kind::kUsed, test_id(1), 3}, Note{Kind::kUsed, test_id(2), 10}, added));
+  EXPECT_THAT(buffer.drain().notes, ElementsAre(Note{Kind::kMissed, test_id(1), 11}, added,
+                                                Note{Kind::kUsed, test_id(1), 3},
+                                                Note{Kind::kUsed, test_id(2), 10}, added));
   EXPECT_TRUE(buffer.empty());
   buffer.add({Kind::kUsed, test_id(1), 4});
   EXPECT_THAT(buffer.drain().notes, ElementsAre(Note{Kind::kUsed, test_id(1), 4}));

@@ -57,9 +57,9 @@ void Roll::forget_missing(const Files& there) {
 
 void Roll::forget(const std::string& name) {
   const Member& member = find(name);
-  if (member.spoke && !member.left) listener_.on_gap();
+  const bool in_order = !member.spoke || member.left;
   members_.erase(name);
-  listener_.on_gone(name);
+  listener_.on_gone(name, in_order);
 }
 
 Result<std::unique_ptr<io::FileLock>> Roll::lock_if_dead(const std::string& name, Member& member,

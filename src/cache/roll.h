@@ -25,6 +25,11 @@ class TickErrors {
   void note(const Result<void>& result) {
     if (!result.ok()) note(result.error());
   }
+  // What must be there is not.
+  void note_missing(const Result<void>& result) {
+    if (result.ok() || result.error().code != ErrorCode::kNotFound) return note(result);
+    note(make_error(ErrorCode::kIo, result.error().detail, true));
+  }
   void note(const Error& error) {
     if (first_.ok() && error.code != ErrorCode::kNotFound) first_ = error;
   }
@@ -42,7 +47,8 @@ class Roll {
     virtual void on_note(const std::string& member, const Note& note) = 0;
     virtual void on_found(const std::string& member) = 0;  // Before anything of it is read.
     virtual void on_standing(const std::string& member, const Standing& standing) = 0;
-    virtual void on_gone(const std::string& member) = 0;
+    // `in_order`: it said all that it did.
+    virtual void on_gone(const std::string& member, bool in_order) = 0;
     virtual void on_gap() = 0;  // Something was not said: only a scan tells what is there.
   };
 

