@@ -97,6 +97,8 @@ struct PutOptions : CallOptions {
   // nine bits count: an object makes no program run as somebody else.
   std::optional<int64_t> mtime_ns = {};
   std::optional<uint32_t> mode = {};
+  // Of an upload: how large it will be, where that is known. S3 then makes its parts large enough.
+  std::optional<uint64_t> size = {};
 };
 
 inline constexpr uint32_t kKeptModeBits = 0777;
@@ -116,6 +118,9 @@ struct ListOptions : CallOptions {
 struct ListPage {
   std::vector<ObjectInfo> objects;   // Sorted by key.
   std::vector<std::string> folders;  // Sorted; each ends with '/'.
+  // Keys and folders of S3 that no store can name ("dir/", "a//b", "../x"), for those who want to
+  // know of them. They do not count for the limit, and a page may have nothing else.
+  std::vector<std::string> odd;
   std::optional<std::string>
       next;  // start_after for the next page; nothing when this was the last.
 };

@@ -11,7 +11,7 @@ namespace penstock::sync {
 struct Side {
   uint64_t size = 0;
   int64_t mtime_ns = 0;
-  std::string etag;  // Empty where it is not known.
+  std::string etag = {};  // Empty where it is not known.
 };
 
 struct CompareRules {

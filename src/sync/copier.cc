@@ -32,6 +32,9 @@ Copier::Copier(Context& context)
     streams_ = std::make_unique<ThreadPool>(
         "sync-upload", std::clamp<uint64_t>(fit, 1, std::min(jobs, kStreams)), 1);
   }
+  if (!context.to_tree()) {
+    within_s3_ = store::copies_within_s3(*context.from.store, *context.to.store);
+  }
   thread_ = std::thread([this] {
     set_thread_name("sync-copy");
     run();
@@ -65,6 +68,7 @@ void Copier::start(CopyItem item) {
     return queue_.close_item();
   }
   if (item.leads_to) return start_link(std::move(item));
+  if (within_s3_) return start_copy_within_s3(std::move(item));
   if (item.source.size <= 2 * context_.range_bytes) return start_small(std::move(item));
   if (!item.info) return ask_info(std::move(item));
   if (context_.tree) return start_large(std::move(item));
@@ -136,6 +140,20 @@ void Copier::start_link(CopyItem item) {
   });
 }
 
+void Copier::start_copy_within_s3(CopyItem item) {
+  const std::string from = item.key;
+  const std::string to = item.to;
+  within_s3_->to->async_copy_from(
+      *within_s3_->from, from, to, context_.call<store::CallOptions>(),
+      [this, item = std::move(item)](const Result<store::ObjectInfo>& copied) mutable {
+        queue_.release_slot();
+        if (!copied.ok()) return finished(item, copied.error());
+        item.source.size = copied->size;  // Of the version that was there by then.
+        context_.tally.moved(copied->size);
+        finished(item, {});
+      });
+}
+
 void Copier::publish(CopyItem item, std::unique_ptr<StagedFile> file) {
   // Where names are folded, one that is new may be another's: that must not be replaced.
   const bool must_be_free = item.is_new && context_.tree->folds_case();
@@ -189,6 +207,7 @@ store::PutOptions Copier::put_options(const CopyItem& item, const store::ObjectI
   auto options = context_.call<store::PutOptions>();
   options.mtime_ns = context_.from_tree() ? std::optional(info.mtime_ns) : info.kept_mtime_ns;
   options.mode = file_mode(item, info);
+  options.size = info.size;
   return options;
 }
 

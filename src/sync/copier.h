@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/thread_pool.h"
+#include "store/s3_store.h"
 #include "sync/context.h"
 #include "sync/copy_queue.h"
 
@@ -58,6 +59,7 @@ class Copier {
   Result<void> copy_stream(const CopyItem& item);
 
   void start_link(CopyItem item);
+  void start_copy_within_s3(CopyItem item);
   void publish(CopyItem item, std::unique_ptr<StagedFile> file);
 
   // The end of an item, whose slot was given back, or of a try that came to nothing.
@@ -73,6 +75,7 @@ class Copier {
   std::unique_ptr<ThreadPool> writers_;   // Files of the target.
   std::unique_ptr<ThreadPool> checkers_;  // Bytes that are only compared.
   std::unique_ptr<ThreadPool> streams_;   // Uploads.
+  std::optional<store::S3Pair> within_s3_;
   std::thread thread_;
 };
 

@@ -7,7 +7,10 @@ CopyQueue::CopyQueue(size_t capacity, size_t jobs, std::stop_token stop)
 
 bool CopyQueue::push(CopyItem item) {
   std::unique_lock lock(mutex_);
-  room_.wait(lock, stop_, [this] { return items_.size() < capacity_; });
+  // Who has to wait comes back for many at once, not for one.
+  if (items_.size() >= capacity_) {
+    room_.wait(lock, stop_, [this] { return items_.size() <= capacity_ / 2; });
+  }
   if (stop_.stop_requested()) return false;
   items_.push_back(std::move(item));
   work_.notify_one();
@@ -39,7 +42,7 @@ std::optional<CopyItem> CopyQueue::pop() {
   from.pop_front();
   ++slots_taken_;
   ++open_;
-  room_.notify_one();
+  if (items_.size() == capacity_ / 2) room_.notify_all();
   return item;
 }
 

@@ -42,8 +42,16 @@ class StoreFolder final : public FolderNames {
     return {};
   }
 
-  // Objects and folders come in two sorted lists.
+  // Objects and folders come in two sorted lists. The odd ones are before them, in no order: nothing
+  // is compared with them.
   bool take_front() {
+    if (!page_.odd.empty()) {
+      entry_.emplace();
+      entry_->kind = EntryKind::kOdd;
+      entry_->key = std::move(page_.odd.back());
+      page_.odd.pop_back();
+      return true;
+    }
     const bool has_object = object_ < page_.objects.size();
     const bool has_folder = folder_ < page_.folders.size();
     if (!has_object && !has_folder) return false;

@@ -1,5 +1,5 @@
 // What is in one folder of a place, in the order of the names as bytes, in which the folder "a"
-// stands as "a/".
+// stands as "a/". Only odd keys are out of order.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ enum class EntryKind : uint8_t {
   kFolder,
   kLink,   // Only of trees.
   kOther,  // A device or the like.
-  kOdd,    // A key that no store can name; of S3 only.
+  kOdd,    // A key or folder that no store can name; of S3 only.
 };
 
 struct Entry {

@@ -40,17 +40,18 @@ std::string last_part(std::string_view path) {
 
 // Without links, as far as it is there.
 Result<std::string> real_path_of_missing(io::FileSystem& fs, const std::string& path) {
-  Result<std::string> real = store::real_path(fs, path);
-  if (real.ok() || !store::is_missing(real.error())) return real;
-  const std::string parent = io::parent_path(path);
-  std::string_view name = path;
-  while (name.ends_with('/')) name.remove_suffix(1);
-  const std::string last = last_part(name);
-  if (last == ".." || last == ".") {
-    return make_error(ErrorCode::kNotFound, fmt::format("{} is missing", path));
+  std::string missing;  // What follows `at`, with '/' before it.
+  std::string at = path;
+  while (true) {
+    const Result<std::string> real = store::real_path(fs, at);
+    if (real.ok()) return (*real == "/" ? "" : *real) + missing;
+    while (at.ends_with('/')) at.pop_back();
+    const std::string name = last_part(at);
+    const bool can_be_made = store::is_missing(real.error()) && name != "." && name != "..";
+    if (!can_be_made) return real.error();
+    missing = "/" + name + missing;
+    at = io::parent_path(at);
   }
-  const std::string above = PENSTOCK_TRY(real_path_of_missing(fs, parent));
-  return above == "/" ? "/" + last : above + "/" + last;
 }
 
 Result<std::unique_ptr<Place>> open_missing(io::FileSystem& fs, const std::string& path,

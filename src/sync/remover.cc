@@ -49,8 +49,12 @@ Result<void> Remover::tidy_names(const std::string& folder, bool with_folders_in
   std::vector<std::string> batch;
   while (const Entry* there = PENSTOCK_TRY(target->peek())) {
     const Entry* here = PENSTOCK_TRY(source->peek());
-    if (here != nullptr && here->key < there->key) {
+    if (here != nullptr && (here->kind == EntryKind::kOdd || here->key < there->key)) {
       source->advance();
+      continue;
+    }
+    if (there->kind == EntryKind::kOdd) {
+      target->advance();
       continue;
     }
     const bool is_extra = here == nullptr || here->key != there->key;
@@ -68,7 +72,7 @@ Result<void> Remover::remove_extra(const Entry& entry, std::vector<std::string>&
     if (context_.filters.may_select_below(entry.key)) PENSTOCK_TRY(empty_folder(entry.key));
     return {};
   }
-  if (!context_.filters.selects(entry.key) || entry.kind == EntryKind::kOdd) return {};
+  if (entry.kind == EntryKind::kOdd || !context_.filters.selects(entry.key)) return {};
   batch.push_back(entry.key);
   if (batch.size() < kBatch) return {};
   return remove_batch(batch);

@@ -39,7 +39,7 @@ inline void write_file(io::FileSystem& fs, const std::string& path, std::string_
   auto file = fs.open(path, {.access = io::Access::kReadWrite, .create = io::Create::kTruncate});
   ASSERT_THAT(file, IsOk()) << path;
   ASSERT_THAT((*file)->write(0, bytes_of(contents)), IsOk());
-  if (mtime_ns || mode) ASSERT_THAT((*file)->set_attributes(mode, mtime_ns), IsOk());
+  ASSERT_THAT((*file)->set_attributes(mode, mtime_ns), IsOk());
 }
 
 // All that is below a directory: what a file holds, "-> x" of a link, "/" of a directory.
@@ -107,12 +107,65 @@ inline Options small_options() {
   return options;
 }
 
+// Passes every call on; tests override what is to go wrong.
+class PassingStore : public store::ObjectStore {
+ public:
+  explicit PassingStore(std::unique_ptr<store::ObjectStore> inner) : inner_(std::move(inner)) {}
+
+  void async_get(std::string key, uint64_t offset, std::span<std::byte> into,
+                 store::GetOptions options, store::Done<store::GetResult> done) override {
+    inner_->async_get(std::move(key), offset, into, std::move(options), std::move(done));
+  }
+  void async_put(std::string key, std::span<const std::byte> bytes, store::PutOptions options,
+                 store::Done<store::ObjectInfo> done) override {
+    inner_->async_put(std::move(key), bytes, std::move(options), std::move(done));
+  }
+  void async_head(std::string key, store::CallOptions options,
+                  store::Done<store::ObjectInfo> done) override {
+    inner_->async_head(std::move(key), std::move(options), std::move(done));
+  }
+  void async_list(store::ListOptions options, store::Done<store::ListPage> done) override {
+    inner_->async_list(std::move(options), std::move(done));
+  }
+  void async_remove(std::vector<std::string> keys, store::CallOptions options,
+                    store::Done<std::vector<store::RemoveFailure>> done) override {
+    inner_->async_remove(std::move(keys), std::move(options), std::move(done));
+  }
+  void async_copy(std::string from, std::string to, store::CallOptions options,
+                  store::Done<store::ObjectInfo> done) override {
+    inner_->async_copy(std::move(from), std::move(to), std::move(options), std::move(done));
+  }
+  void async_flush(store::CallOptions options, store::Done<void> done) override {
+    inner_->async_flush(std::move(options), std::move(done));
+  }
+  Result<std::unique_ptr<store::Upload>> start_upload(std::string key,
+                                                      store::PutOptions options) override {
+    return inner_->start_upload(std::move(key), std::move(options));
+  }
+  store::Capabilities capabilities() const override { return inner_->capabilities(); }
+  std::string description() const override { return inner_->description(); }
+  std::string identity() const override { return inner_->identity(); }
+
+  store::ObjectStore& inner() { return *inner_; }
+
+ private:
+  std::unique_ptr<store::ObjectStore> inner_;
+};
+
 inline std::string failures_of(const Report& report) {
   std::string text;
   for (const Failure& failure : report.failures) {
     text += failure.key + ": " + failure.error.to_string() + "\n";
   }
   return text;
+}
+
+inline Report run_ok(Place& from, Place& to, const Options& options) {
+  Result<Report> report = run(from, to, options);
+  EXPECT_THAT(report, IsOk());
+  if (!report.ok()) return {};
+  EXPECT_EQ(report->totals.failed, 0u) << failures_of(*report);
+  return *report;
 }
 
 }  // namespace penstock::sync

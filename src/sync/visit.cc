@@ -39,7 +39,8 @@ void Walker::visit(FolderStack& stack, const FolderSeen& seen, Pair& pair) {
 
 // Consoles make such keys, mostly empty, to show a folder.
 void Walker::visit_odd(const std::string& key) {
-  if (key.empty() || (key.ends_with('/') && !key.ends_with("//"))) {
+  const std::string_view folder = std::string_view(key).substr(0, key.size() - 1);
+  if (key.ends_with('/') && store::check_key(folder).ok()) {
     return context_.tally.skipped(key, "a key that ends with '/', which marks a folder");
   }
   context_.tally.failed(
@@ -172,11 +173,12 @@ Result<void> Walker::visit_followed_link(const FolderSeen& seen, const Pair& pai
 }
 
 Result<std::optional<io::FileInfo>> Walker::look(const FolderSeen& seen, const Pair& pair) const {
-  const bool folds = context_.tree->folds_case();
-  const bool absent = !seen.in_target || (seen.target_listed && !pair.target && !folds);
-  if (absent) return std::optional<io::FileInfo>();
+  if (!seen.in_target) return std::optional<io::FileInfo>();
+  // Also when no such name was listed: a directory is listed with a '/'.
   std::optional<io::FileInfo> there = PENSTOCK_TRY(context_.tree->look(pair.source.key));
-  if (there && folds && seen.target_listed && !pair.target) {
+  const bool is_kind_of_its_own = there && there->kind == io::FileKind::kDirectory;
+  const bool is_listed = pair.target || !seen.target_listed || is_kind_of_its_own;
+  if (there && !is_listed && context_.tree->folds_case()) {
     return make_error(
         ErrorCode::kInvalid,
         fmt::format("{} has a name that differs from it only by case", context_.to.description()));

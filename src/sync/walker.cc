@@ -32,27 +32,30 @@ std::string Walker::source_path(std::string_view key) const {
 }
 
 void Walker::run() {
-  run({""});
+  FolderStack stack(context_.options.stop);
+  auto top = std::make_unique<FolderTask>();
+  top->in_target = !context_.target_missing();
+  stack.push(std::move(top));
+  walk_all(stack);
 }
 
 void Walker::run_blocked(const std::vector<std::string>& blocked) {
   is_last_ = true;
-  std::vector<std::string> folders;
+  FolderStack stack(context_.options.stop);
   for (const std::string& key : blocked) {
-    if (key.ends_with('/')) folders.push_back(key);
-    if (!key.ends_with('/')) visit_one(key, key);
+    if (!key.ends_with('/')) {
+      visit_one(key, key);
+      continue;
+    }
+    Pair pair;
+    pair.source.kind = EntryKind::kFolder;
+    pair.source.key = key;
+    visit(stack, {.in_target = true}, pair);
   }
-  run(folders);
+  walk_all(stack);
 }
 
-void Walker::run(const std::vector<std::string>& folders) {
-  FolderStack stack(context_.options.stop);
-  for (const std::string& folder : folders) {
-    auto task = std::make_unique<FolderTask>();
-    task->folder = folder;
-    task->in_target = !context_.target_missing();
-    stack.push(std::move(task));
-  }
+void Walker::walk_all(FolderStack& stack) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < kWalkers; ++i) {
     threads.emplace_back([this, &stack, i] {
@@ -120,9 +123,10 @@ Result<bool> Walker::take_page(FolderTask& task, Page& page) {
     Pair pair;
     pair.source = *entry;
     task.source->advance();
-    PENSTOCK_TRY(find_in_target(task, pair));
+    const bool is_odd = pair.source.kind == EntryKind::kOdd;
+    if (!is_odd) PENSTOCK_TRY(find_in_target(task, pair));
     if (!is_ours(pair.source)) continue;
-    find_clash(task, pair);
+    if (!is_odd) find_clash(task, pair);
     page.push_back(std::move(pair));
   }
   return true;
@@ -138,8 +142,9 @@ bool Walker::is_ours(const Entry& entry) const {
 Result<void> Walker::find_in_target(FolderTask& task, Pair& pair) {
   if (!task.target) return {};
   while (const Entry* there = PENSTOCK_TRY(task.target->peek())) {
-    if (there->key > pair.source.key) return {};
-    const bool found = there->key == pair.source.key;
+    const bool is_odd = there->kind == EntryKind::kOdd;
+    if (!is_odd && there->key > pair.source.key) return {};
+    const bool found = !is_odd && there->key == pair.source.key;
     if (found) pair.target = *there;
     if (!found) note_extra(task, *there);
     task.target->advance();
@@ -159,6 +164,7 @@ Result<void> Walker::look_for_extras(FolderTask& task) {
 
 void Walker::note_extra(FolderTask& task, const Entry& entry) {
   if (!context_.options.delete_extra || task.has_extra || !is_ours(entry)) return;
+  if (entry.kind == EntryKind::kOdd) return;  // No store can name it, nor remove it.
   task.has_extra = true;
   std::lock_guard lock(mutex_);
   if (leftovers_.extra_everywhere) return;

@@ -50,7 +50,7 @@ class Walker {
     bool target_listed = false;  // What has no Pair::target is not there.
   };
 
-  void run(const std::vector<std::string>& folders);
+  void walk_all(FolderStack& stack);
   void work(FolderStack& stack);
   void walk(FolderStack& stack, std::unique_ptr<FolderTask> task);
   void begin(FolderTask& task);
