@@ -38,7 +38,7 @@ void parse_as_state(std::span<const std::byte> data) {
 
 // With the checksum put right, or the fuzzer would never come past it.
 void parse_as_sealed_state(std::span<const std::byte> data) {
-  constexpr size_t kHeaderBytes = 152;
+  constexpr size_t kHeaderBytes = 176;
   constexpr size_t kChecksumAt = 8;
   if (data.size() < kHeaderBytes) return;
   std::vector<std::byte> bytes(data.begin(), data.end());

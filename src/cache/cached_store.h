@@ -98,6 +98,8 @@ class CachedStoreImpl final : public CachedStore {
             bool was_in_memory);
   void note_used(const EntryId& id, uint64_t bytes);
   void note_missed(const EntryId& id, uint64_t bytes);
+  // For hit rates: every byte that a reader gets, once.
+  void count_read(const EntryId& id, uint64_t hit_bytes, uint64_t miss_bytes);
   MemoryWindows::Waiter waiter_for(const CallRef& call, const Piece& piece, const EntryId& id);
 
   // window_loads.cc

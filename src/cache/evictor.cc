@@ -59,6 +59,8 @@ Evictor::Outcome Evictor::start(const OwnNews& news, SteadyTime now, TickErrors&
   } else if (state.error().code != ErrorCode::kCorrupt) {  // As after a power cut.
     errors.note(state.error());
   }
+  totals_ = inherited_.totals;
+  if (totals_.since_s == 0) begin_totals();
   Roll::Listener& listener = *this;
   roll_ = std::make_unique<Roll>(directory_, listener, inherited_, pace_);
   measure(news, errors);
@@ -97,6 +99,7 @@ Evictor::Outcome Evictor::tick(OwnNews news, SteadyTime now, TickErrors& errors)
     on_note(directory_.member(), note);
     missed |= note.kind == Note::Kind::kMissed;
   }
+  on_tally(news.tally);
   if (news.notes.lost) on_gap();
   own_active_ = missed || news.filled;
   measure(news, errors);
@@ -218,6 +221,7 @@ State Evictor::describe() const {
   state.invited_bytes = room_.state().invited_bytes;
   state.invited = room_.state().invited;
   state.members = roll_->living() + 1;
+  state.totals = totals_;
   roll_->for_each([&](const std::string& member, const LogPosition& position) {
     StateRow& row = state.rows.emplace_back();
     row.member = member_hash(member);
@@ -228,8 +232,12 @@ State Evictor::describe() const {
 }
 
 void Evictor::publish(State state, TickErrors& errors) {
+  // Totals alone are no news, or every tick would write; now and then they are kept all the same.
+  const bool recent = now_ - published_at_ < kTotalsEvery;
+  const Totals totals = std::exchange(state.totals, recent ? published_.totals : state.totals);
   state.counter = published_.counter;
   if (ever_published_ && state == published_) return;
+  state.totals = totals;
   // Also when it fails: a counter never stands for two states.
   state.counter = ++counter_;
   const Result<void> replaced = replace_file(directory_.file_system(), temporary(0),
@@ -237,6 +245,7 @@ void Evictor::publish(State state, TickErrors& errors) {
   errors.note_missing(replaced);
   if (!replaced.ok()) return;
   published_ = std::move(state);
+  published_at_ = now_;
   ever_published_ = true;
 }
 
@@ -298,6 +307,7 @@ void Evictor::scan(const std::function<bool()>& between, TickErrors& errors) {
 void Evictor::hand_over(SteadyTime now, TickErrors& errors) {
   now_ = now;
   save_index(errors);
+  published_at_ = {};
   State state = describe();
   state.clean = known_ && !gap_;
   publish(std::move(state), errors);
@@ -326,6 +336,19 @@ void Evictor::on_note(const std::string& member, const Note& note) {
     case Note::Kind::kFinishedAgain:
       return policy_->finished(note.id, true);
   }
+}
+
+void Evictor::begin_totals() {
+  using std::chrono::system_clock;
+  totals_ = {.since_s = std::chrono::duration_cast<std::chrono::seconds>(
+                            system_clock::now().time_since_epoch())
+                            .count()};
+}
+
+void Evictor::on_tally(const Tally& tally) {
+  if (tally.anew) begin_totals();
+  totals_.hit_bytes += tally.hit_bytes;
+  totals_.miss_bytes += tally.miss_bytes;
 }
 
 void Evictor::on_found(const std::string& member) {

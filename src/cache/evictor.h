@@ -32,6 +32,7 @@ struct OwnNews {
   NoteBuffer::Drained notes;
   Standing standing;  // After these notes.
   Terms terms;
+  Tally tally;
   bool filled = false;  // Or is about to.
 };
 
@@ -70,15 +71,18 @@ class Evictor final : private Roll::Listener {
 
  private:
   static constexpr auto kIndexEvery = std::chrono::minutes(1);
+  static constexpr auto kTotalsEvery = std::chrono::seconds(10);
   static constexpr auto kScanEvery = std::chrono::hours(1);
 
   void on_note(const std::string& member, const Note& note) override;
+  void on_tally(const Tally& tally) override;
   void on_found(const std::string& member) override;
   void on_standing(const std::string& member, const Standing& standing) override;
   void on_gone(const std::string& member, bool in_order) override;
   void on_gap() override { gap_ = true; }
 
   bool is_self(const std::string& member) const { return member == directory_.member(); }
+  void begin_totals();
   bool still_evictor(TickErrors& errors);
   void measure(const OwnNews& news, TickErrors& errors);
   uint64_t used_bytes() const;
@@ -119,6 +123,8 @@ class Evictor final : private Roll::Listener {
   bool ask_space_ = false;  // `used` has jumped since.
   uint64_t counter_ = 0;
   State published_;
+  SteadyTime published_at_{};
+  Totals totals_;
   bool ever_published_ = false;
   SteadyTime checked_{};
 

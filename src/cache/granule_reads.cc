@@ -60,6 +60,7 @@ void CachedStoreImpl::read_granules(const CallRef& call, const Piece& piece) {
                 if (got.ok()) {
                   core_->counters().hits.add();
                   core_->counters().hit_bytes.add(granule.into.size());
+                  count_read(granule.place.id, granule.into.size(), 0);
                   (void)read->call->copy(granule.into, got->data);
                   got->buffer = {};
                   core_->memory_freed();
@@ -78,6 +79,7 @@ void CachedStoreImpl::granules_looked_up(const std::shared_ptr<GranuleRead>& rea
     note_missed(granules[i].place.id, granules[i].into.size());
     core_->counters().misses.add();
     core_->counters().miss_bytes.add(granules[i].into.size());
+    count_read(granules[i].place.id, 0, granules[i].into.size());
     if (!runs.empty() && runs.back().first + runs.back().second == i) {
       ++runs.back().second;
     } else {

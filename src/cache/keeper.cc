@@ -41,6 +41,11 @@ class ThreadedKeeper final : public Keeper {
     desk_.note({again ? Note::Kind::kFinishedAgain : Note::Kind::kFinished, id, 0});
   }
 
+  void count_read(uint64_t hit_bytes, uint64_t miss_bytes) override {
+    desk_.count_read(hit_bytes, miss_bytes);
+  }
+  void count_anew() override { desk_.count_anew(); }
+
   uint64_t room_bytes() const override { return desk_.room_bytes(); }
   void set_quota(SizeOrPercent quota) override { desk_.set_quota(quota); }
   KeeperStatus status() const override { return desk_.status(); }

@@ -33,6 +33,18 @@ void KeeperDesk::note(const Note& note) {
   notes_.add(note);
 }
 
+void KeeperDesk::count_read(uint64_t hit_bytes, uint64_t miss_bytes) {
+  if (hit_bytes > 0) hit_bytes_.fetch_add(hit_bytes, std::memory_order_relaxed);
+  if (miss_bytes > 0) miss_bytes_.fetch_add(miss_bytes, std::memory_order_relaxed);
+}
+
+void KeeperDesk::count_anew() {
+  std::lock_guard lock(mutex_);
+  anew_ = true;
+  hit_bytes_ = 0;
+  miss_bytes_ = 0;
+}
+
 uint64_t KeeperDesk::room_bytes() const {
   std::lock_guard lock(mutex_);
   return allowance_.open_bytes();
@@ -110,6 +122,9 @@ OwnNews KeeperDesk::drain() {
   std::lock_guard lock(mutex_);
   OwnNews news;
   news.notes = notes_.drain();
+  news.tally = {.hit_bytes = hit_bytes_.exchange(0, std::memory_order_relaxed),
+                .miss_bytes = miss_bytes_.exchange(0, std::memory_order_relaxed),
+                .anew = std::exchange(anew_, false)};
   news.standing = allowance_.standing();
   const uint64_t published = allowance_.published_bytes();
   news.filled = allowance_.reserved_bytes() > 0 || published != drained_published_;
@@ -119,7 +134,7 @@ OwnNews KeeperDesk::drain() {
 
 bool KeeperDesk::has_notes() const {
   std::lock_guard lock(mutex_);
-  return !notes_.empty();
+  return !notes_.empty() || anew_ || hit_bytes_ > 0 || miss_bytes_ > 0;
 }
 
 Standing KeeperDesk::standing() const {

@@ -2,6 +2,7 @@
 // anything else is waited for.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
@@ -21,6 +22,8 @@ class KeeperDesk {
   void cancel_fill(const EntryName& name);
   void note_added(const EntryName& name);
   void note(const Note& note);
+  void count_read(uint64_t hit_bytes, uint64_t miss_bytes);
+  void count_anew();
   uint64_t room_bytes() const;
   void set_quota(SizeOrPercent quota);
   KeeperStatus status() const;
@@ -47,11 +50,16 @@ class KeeperDesk {
  private:
   void want_tick(std::unique_lock<std::mutex>& held);
 
+  // Every read counts: without the mutex.
+  std::atomic<uint64_t> hit_bytes_ = 0;
+  std::atomic<uint64_t> miss_bytes_ = 0;
+
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // All under the mutex.
   Allowance allowance_;
   NoteBuffer notes_;
+  bool anew_ = false;
   SizeOrPercent quota_;
   KeeperStatus status_;
   uint64_t drained_published_ = 0;

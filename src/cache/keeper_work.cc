@@ -253,6 +253,7 @@ void KeeperWork::add_to_log(const OwnNews& news, const Terms& terms, bool fresh_
     anything |= said;
     lost_ |= !said && note.changes_files();
   }
+  if (news.tally != Tally{}) anything |= log_.add(news.tally);
   if (lost_ && log_.add(Lost{})) lost_ = false;
   if ((anything || is_news(news.standing)) && log_.add(news.standing)) said_ = news.standing;
 }

@@ -16,6 +16,7 @@ constexpr uint8_t kTerms = 8;
 constexpr uint8_t kStanding = 9;
 constexpr uint8_t kLeft = 10;
 constexpr uint8_t kLost = 11;
+constexpr uint8_t kTally = 12;
 
 struct RawRecord {
   uint8_t kind = 0;
@@ -41,6 +42,12 @@ RawRecord raw_of(const Terms& terms) {
 RawRecord raw_of(const Standing& standing) {
   const uint64_t second = standing.reserved_blocks | uint64_t{standing.adopted} << 32;
   return {.kind = kStanding, .words = {standing.published_bytes, second, standing.ceiling_bytes}};
+<<<<<<< HEAD
+=======
+}
+RawRecord raw_of(const Tally& tally) {
+  return {.kind = kTally, .words = {tally.hit_bytes, tally.miss_bytes, tally.anew ? 1U : 0U}};
+>>>>>>> h-cli
 }
 RawRecord raw_of(const Left&) {
   return {.kind = kLeft};
@@ -91,6 +98,8 @@ std::optional<LogRecord> parse_record(std::span<const std::byte, kRecordBytes> b
                       .reserved_blocks = static_cast<uint32_t>(raw.words[1]),
                       .adopted = static_cast<uint32_t>(raw.words[1] >> 32),
                       .ceiling_bytes = raw.words[2]};
+    case kTally:
+      return Tally{raw.words[0], raw.words[1], raw.words[2] != 0};
     case kLeft:
       return Left{};
     case kLost:

@@ -54,6 +54,15 @@ struct Standing {
   uint64_t reserved_bytes() const { return uint64_t{reserved_blocks} * kBlockBytes; }
 };
 
+// What was read since it last said so.
+struct Tally {
+  uint64_t hit_bytes =
+      0;  // Out of the directory, or out of memory that this or another read filled.
+  uint64_t miss_bytes = 0;  // From the source.
+  bool anew = false;        // Everything was removed: counting begins anew, with these.
+  bool operator==(const Tally&) const = default;
+};
+
 // Its last word: nothing is missing, nothing follows.
 struct Left {
   bool operator==(const Left&) const = default;
@@ -67,7 +76,7 @@ struct Unknown {
   bool operator==(const Unknown&) const = default;
 };
 
-using LogRecord = std::variant<Note, Terms, Standing, Left, Lost, Unknown>;
+using LogRecord = std::variant<Note, Terms, Standing, Tally, Left, Lost, Unknown>;
 
 // Requires another record than Unknown.
 void append_record(std::string& out, const LogRecord& record);

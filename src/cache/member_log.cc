@@ -14,7 +14,7 @@ static_assert(kReadBytes % kRecordBytes == 0);
 // What may be left out when nobody reads: it costs only knowledge.
 bool dispensable(const LogRecord& record) {
   const Note* note = std::get_if<Note>(&record);
-  return note != nullptr && !note->changes_files();
+  return (note != nullptr && !note->changes_files()) || std::holds_alternative<Tally>(record);
 }
 
 }  // namespace

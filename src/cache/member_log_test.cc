@@ -52,6 +52,8 @@ TEST(LogRecord, RoundTrips) {
       Note{Note::Kind::kFinishedAgain, test_id(4), 0},
       Terms{UINT64_MAX, 7},
       Standing{1, UINT32_MAX, 3, UINT64_MAX},
+      Tally{1, UINT64_MAX, false},
+      Tally{0, 0, true},
       Left{},
       Lost{},
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -18,6 +19,8 @@ struct WindowBytes {
   std::shared_ptr<const void> holder;
   std::span<const std::byte> data;
   bool from_source = false;  // Not from a drive.
+  // Then: how many of its bytes nobody has asked for yet. The first time they are, it is a miss.
+  std::shared_ptr<std::atomic<uint64_t>> unread = {};
 };
 
 // Windows in memory: those being loaded, once for all who want them, and those last loaded.

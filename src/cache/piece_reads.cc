@@ -6,6 +6,17 @@ namespace {
 
 // Pieces of one call under way at once. What fast drives need, and far stores too.
 constexpr uint32_t kPiecesMax = 32;
+
+// How many of `bytes` are handed out for the first time since they came from the source.
+uint64_t take_unread(const WindowBytes& window, uint64_t bytes) {
+  if (!window.unread) return 0;
+  uint64_t left = window.unread->load(std::memory_order_relaxed);
+  while (!window.unread->compare_exchange_weak(left, left - std::min(left, bytes),
+                                               std::memory_order_relaxed)) {
+  }
+  return std::min(left, bytes);
+}
+
 }  // namespace
 
 void CachedStoreImpl::pump(const CallRef& call) {
@@ -30,6 +41,11 @@ void CachedStoreImpl::note_used(const EntryId& id, uint64_t bytes) {
 void CachedStoreImpl::note_missed(const EntryId& id, uint64_t bytes) {
   if (const std::shared_ptr<Keeper> keeper = core_->tier_for(id).keeper())
     keeper->note_missed(id, bytes);
+}
+
+void CachedStoreImpl::count_read(const EntryId& id, uint64_t hit_bytes, uint64_t miss_bytes) {
+  if (const std::shared_ptr<Keeper> keeper = core_->tier_for(id).keeper())
+    keeper->count_read(hit_bytes, miss_bytes);
 }
 
 void CachedStoreImpl::read_piece(const CallRef& call, const Piece& piece) {
@@ -84,6 +100,8 @@ void CachedStoreImpl::give(const CallRef& call, const Piece& piece, const EntryI
     counters.hit_bytes.add(bytes);
     note_used(id, bytes);
   }
+  const uint64_t missed_bytes = take_unread(window, bytes);
+  count_read(id, bytes - missed_bytes, missed_bytes);
   (void)call->copy(piece.into, window.data.subspan(piece.begin, bytes));
 }
 
@@ -94,6 +112,7 @@ void CachedStoreImpl::read_from_drive(const CallRef& call, const Piece& piece, c
         if (got.ok()) {
           core_->counters().hits.add();
           core_->counters().hit_bytes.add(piece.into.size());
+          count_read(place.id, piece.into.size(), 0);
           (void)call->copy(piece.into, got->data);
           got->buffer = {};
           core_->memory_freed();
@@ -143,6 +162,7 @@ void CachedStoreImpl::read_exactly(const CallRef& call, const Piece& piece, cons
   core_->counters().misses.add();
   core_->counters().miss_bytes.add(piece.into.size());
   note_missed(place.id, piece.into.size());
+  count_read(place.id, 0, piece.into.size());
   read_from_source(call, place.key.offset + piece.begin, piece.into,
                    [this, call](Result<void> read) { end_piece(call, read); });
 }

@@ -119,6 +119,8 @@ void Roll::apply(const std::string& name, Member& member, const LogRecord& recor
   } else if (const Standing* standing = std::get_if<Standing>(&record)) {
     member.spoke = true;
     listener_.on_standing(name, *standing);
+  } else if (const Tally* tally = std::get_if<Tally>(&record)) {
+    listener_.on_tally(*tally);
   } else if (const Terms* terms = std::get_if<Terms>(&record)) {
     member.terms = *terms;
   } else if (std::holds_alternative<Left>(record)) {

@@ -45,6 +45,7 @@ class Roll {
   struct Listener {
     virtual ~Listener() = default;
     virtual void on_note(const std::string& member, const Note& note) = 0;
+    virtual void on_tally(const Tally& tally) = 0;
     virtual void on_found(const std::string& member) = 0;  // Before anything of it is read.
     virtual void on_standing(const std::string& member, const Standing& standing) = 0;
     // `in_order`: it said all that it did.

@@ -29,13 +29,16 @@ struct Header {
   uint64_t entries = 0;
   uint64_t open_bytes = 0;
   uint64_t invited_bytes = 0;
+  uint64_t hit_bytes = 0;
+  uint64_t miss_bytes = 0;
+  int64_t since_s = 0;
   uint32_t members = 0;
   uint32_t invited = 0;
   uint32_t rows = 0;
   uint32_t zero = 0;
   std::array<char, 64> evictor{};  // Padded with zeros.
 };
-static_assert(sizeof(Header) == 152);
+static_assert(sizeof(Header) == 176);
 
 struct RawRow {
   uint64_t member = 0;
@@ -71,6 +74,9 @@ Header header_of(const State& state) {
   header.entries = state.entries;
   header.open_bytes = state.open_bytes;
   header.invited_bytes = state.invited_bytes;
+  header.hit_bytes = state.totals.hit_bytes;
+  header.miss_bytes = state.totals.miss_bytes;
+  header.since_s = state.totals.since_s;
   header.members = state.members;
   header.invited = static_cast<uint32_t>(state.invited.size());
   header.rows = static_cast<uint32_t>(state.rows.size());
@@ -91,6 +97,7 @@ State state_of(const Header& header) {
   state.entries = header.entries;
   state.open_bytes = header.open_bytes;
   state.invited_bytes = header.invited_bytes;
+  state.totals = {header.hit_bytes, header.miss_bytes, header.since_s};
   state.members = header.members;
   return state;
 }

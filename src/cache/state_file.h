@@ -34,6 +34,15 @@ struct StateRow {
   bool operator==(const StateRow&) const = default;
 };
 
+// Of all members, since counting began; kept from one evictor to the next. May lack what those read
+// in their last seconds who were killed.
+struct Totals {
+  uint64_t hit_bytes = 0;
+  uint64_t miss_bytes = 0;
+  int64_t since_s = 0;  // Seconds of the epoch; 0: nothing was counted yet.
+  bool operator==(const Totals&) const = default;
+};
+
 struct State {
   std::string evictor;  // Its member name; at most 64 bytes.
   uint64_t counter = 0;
@@ -47,6 +56,7 @@ struct State {
   uint64_t open_bytes = 0;
   uint64_t invited_bytes = 0;
   uint32_t members = 0;
+  Totals totals;
   std::vector<EntryId> invited;  // Sorted; at most Policy::kInvitedMax.
   std::vector<StateRow> rows;    // At most kMembersMax.
   bool operator==(const State&) const = default;

@@ -18,6 +18,7 @@ State example() {
   state.open_bytes = 900;
   state.invited_bytes = 90;
   state.members = 2;
+  state.totals = {.hit_bytes = 11, .miss_bytes = 12, .since_s = 1'700'000'000};
   state.invited = {test_id(1), test_id(2)};
   state.rows = {{.member = member_hash("18-00000000000000bb"),
                  .ceiling = 7,

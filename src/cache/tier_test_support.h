@@ -74,6 +74,8 @@ class CountingKeeper final : public Keeper {
   void note_missed(const EntryId&, uint64_t) override {}
   void note_expected(const EntryId&) override {}
   void note_finished(const EntryId&, bool) override {}
+  void count_read(uint64_t, uint64_t) override {}
+  void count_anew() override {}
   uint64_t room_bytes() const override { return kGiB; }
   void set_quota(SizeOrPercent quota) override {
     std::lock_guard lock(notes_->mutex);

@@ -92,8 +92,11 @@ void CachedStoreImpl::loaded(const std::shared_ptr<Load>& load, std::shared_ptr<
   core_->counters().source_bytes.add(key.length);
   const std::span<const std::byte> data = buffer->bytes().subspan(header_bytes(key), key.length);
   // Those who wait first: they need not wait for the drive.
-  core_->windows().finish(load->place.id,
-                          WindowBytes{.holder = buffer, .data = data, .from_source = true});
+  core_->windows().finish(
+      load->place.id, WindowBytes{.holder = buffer,
+                                  .data = data,
+                                  .from_source = true,
+                                  .unread = std::make_shared<std::atomic<uint64_t>>(key.length)});
   if (load->reserved) {
     tier.fill(key, load->version->id, buffer,
               [core = core_.get()](const Result<void>&) { core->memory_freed(); });

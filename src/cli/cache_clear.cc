@@ -58,7 +58,8 @@ Result<ClearReport> clear_by_entry(cache::CacheDirectory& directory, const Clear
     line.show(fmt::format("removed {} entries, {}; kept {}", group_digits(now.removed.entries),
                           format_size(now.removed.bytes), group_digits(now.kept.entries)));
   };
-  ClearReport report = PENSTOCK_TRY(cache::clear_entries(directory, options));
+  Result<ClearReport> report = cache::clear_entries(directory, options);
+  if (report.ok() && plan.sources.empty() && !report->stopped) remover.keeper().count_anew();
   return report;
 }
 
@@ -133,11 +134,15 @@ Result<Outcome> clear_one(cache::CacheDirectory& directory, const ClearPlan& pla
   return outcome;
 }
 
+std::string count_entries(uint64_t count) {
+  return fmt::format("{} {}", group_digits(count), count == 1 ? "entry" : "entries");
+}
+
 std::string render_text(const Outcome& outcome, const CacheArguments& arguments) {
   std::string text =
-      fmt::format("{}: removed {} entries, {}; {} entries, {} left{}\n", printable(outcome.path),
-                  group_digits(outcome.removed.entries), format_size(outcome.removed.bytes),
-                  group_digits(outcome.left.entries), format_size(outcome.left.bytes),
+      fmt::format("{}: removed {} ({}), {} left ({}){}\n", printable(outcome.path),
+                  count_entries(outcome.removed.entries), format_size(outcome.removed.bytes),
+                  count_entries(outcome.left.entries), format_size(outcome.left.bytes),
                   outcome.stopped ? "; interrupted" : "");
   const bool by_source = !arguments.clear_sources.empty();
   if (by_source && outcome.removed.entries == 0 && !outcome.stopped) {

@@ -49,6 +49,16 @@ std::string used_text(const DirectoryReport& report) {
   return text;
 }
 
+// "93.1 % of 14.2 TiB read since 2026-03-01 10:22"
+std::string hits_text(const cache::Totals& totals) {
+  const uint64_t all = totals.hit_bytes + totals.miss_bytes;
+  const std::string since = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(totals.since_s));
+  if (all == 0) return fmt::format("nothing was read since {}", since);
+  return fmt::format("{:.1f} % of {} read since {}",
+                     100.0 * static_cast<double>(totals.hit_bytes) / static_cast<double>(all),
+                     format_size(all), since);
+}
+
 std::string entries_text(const DirectoryReport& report) {
   const uint64_t windows = report.all.entries - report.small.entries;
   return fmt::format("{}: {} windows ({}), {} small ({})", group_digits(report.all.entries),
@@ -96,6 +106,9 @@ std::string render_text(const DirectoryReport& report, bool objects) {
   line("free", fmt::format("{} of {} on its file system", format_size(report.space.available_bytes),
                            format_size(report.space.total_bytes)));
   line("entries", entries_text(report));
+  if (report.state && report.state->totals.since_s > 0) {
+    line("hits", hits_text(report.state->totals));
+  }
   line("used by", members_text(report));
   if (report.damaged > 0) {
     line("damaged", fmt::format("{} of {} looked at: penstock cache check --repair",
@@ -119,6 +132,15 @@ nlohmann::json render_members(const DirectoryReport& report) {
   return members;
 }
 
+nlohmann::json render_totals(const cache::Totals& totals) {
+  const uint64_t all = totals.hit_bytes + totals.miss_bytes;
+  const double rate = static_cast<double>(totals.hit_bytes) / static_cast<double>(all);
+  return {{"hit_bytes", totals.hit_bytes},
+          {"miss_bytes", totals.miss_bytes},
+          {"hit_rate", all > 0 ? nlohmann::json(rate) : nlohmann::json()},
+          {"since", totals.since_s}};
+}
+
 nlohmann::json render_json(const DirectoryReport& report, bool with_objects) {
   nlohmann::json sources = nlohmann::json::array();
   for (const cache::SourceUse& source : report.sources) {
@@ -139,6 +161,7 @@ nlohmann::json render_json(const DirectoryReport& report, bool with_objects) {
       {"entries", report.all.entries},
       {"windows", sums(windows)},
       {"small", sums(report.small)},
+      {"reads", report.state ? render_totals(report.state->totals) : nlohmann::json()},
       {"members", render_members(report)},
       {"foreign", report.foreign},
       {"headers_read", report.looked_at},

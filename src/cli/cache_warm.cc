@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cache/options.h"
 #include "cli/cache_command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -68,6 +69,16 @@ struct Sources {
   std::vector<std::unique_ptr<cache::CachedStore>> stores;
 };
 
+// A cache takes a directory that it cannot use for a drive that is ill, and goes on without it. Who
+// typed its name should rather hear what is wrong.
+Result<void> check_directories(io::FileSystem& fs, const cache::CacheOptions& options) {
+  for (const std::string& path : options.directories) {
+    PENSTOCK_TRY(
+        cache::CacheDirectory::open(fs, cache::normal_directory(path, true), options.mode));
+  }
+  return {};
+}
+
 // All that can be found wrong with what was typed comes before a cache is made.
 Result<Sources> open_sources(const CacheArguments& arguments, const cache::CacheOptions& options,
                              std::shared_ptr<cache::Cache>& cache) {
@@ -77,6 +88,7 @@ Result<Sources> open_sources(const CacheArguments& arguments, const cache::Cache
   for (const std::string& address : sources.selection.stores()) {
     opened.push_back(PENSTOCK_TRY(store::open_store(address, {.read_only = true})));
   }
+  PENSTOCK_TRY(check_directories(fs, options));
   cache = PENSTOCK_TRY(cache::Cache::open(options));
   for (auto& store : opened) {
     sources.stores.push_back(cache::make_cached_store(std::move(store), cache));
