@@ -68,17 +68,13 @@ class Keeper {
   virtual void note_expected(const EntryId& id) = 0;
   virtual void note_finished(const EntryId& id, bool again) = 0;
 
-<<<<<<< HEAD
-  // Bytes that reserve() could give out now, in this process, to who is not invited.
-=======
   // Bytes that a reader got: out of the directory (or of memory filled from it), and from the source.
   // For hit rates only: State::totals.
   virtual void count_read(uint64_t hit_bytes, uint64_t miss_bytes) = 0;
   // Everything was removed: hit rates begin anew.
   virtual void count_anew() = 0;
 
-  // Bytes that reserve() could give out now, to anyone.
->>>>>>> h-cli
+  // Bytes that reserve() could give out now, in this process, to who is not invited.
   virtual uint64_t room_bytes() const = 0;
   virtual void set_quota(SizeOrPercent quota) = 0;
   virtual KeeperStatus status() const = 0;

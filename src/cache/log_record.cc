@@ -42,12 +42,9 @@ RawRecord raw_of(const Terms& terms) {
 RawRecord raw_of(const Standing& standing) {
   const uint64_t second = standing.reserved_blocks | uint64_t{standing.adopted} << 32;
   return {.kind = kStanding, .words = {standing.published_bytes, second, standing.ceiling_bytes}};
-<<<<<<< HEAD
-=======
 }
 RawRecord raw_of(const Tally& tally) {
   return {.kind = kTally, .words = {tally.hit_bytes, tally.miss_bytes, tally.anew ? 1U : 0U}};
->>>>>>> h-cli
 }
 RawRecord raw_of(const Left&) {
   return {.kind = kLeft};
