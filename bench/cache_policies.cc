@@ -25,7 +25,7 @@ uint32_t times(double share) {
 }
 
 struct Trace {
-  std::string_view name;   // For JSON.
+  std::string_view name;   // For scripts.
   std::string_view title;  // For people.
   Stream accesses;
   size_t from = 0;  // Counted from this access on.

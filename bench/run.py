@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the comparisons and prints their tables: run.py [files] [codec] [s3] [--update-docs]
+"""Runs the comparisons and prints their tables: run.py [NAME...] [--update-docs]
 
-Results go to bench/results/NAME.json; --update-docs also writes the tables into docs/BENCHMARKS.md.
+Results go to bench/results/NAME.json; --update-docs also writes the tables into docs/BENCHMARKS.md
+(that of cache-policies, and its plot, into docs/CACHING.md).
 Exits with 1 when a bar is missed.
 """
 
@@ -16,7 +17,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NAMES = ["files", "codec", "s3"]
+NAMES = ["files", "codec", "s3", "cache-policies"]
 
 
 def machine():
@@ -90,21 +91,38 @@ def s3_table(rows):
     return lines, all(row["passed"] for row in rows)
 
 
-TABLES = {"files": files_table, "codec": codec_table, "s3": s3_table}
+def policies_table(rows):
+    who = ["penstock", "LRU", "FIFO", "random", "ARC", "S3-FIFO", "LIRS", "optimum"]
+    lines = [f"| hit rate | {' | '.join(who)} | written: penstock | others, least | bar | met |"]
+    lines.append("|---" * (len(who) + 5) + "|")
+    for row in rows:
+        cells = [row["title"]] + [f"{row['hits'][name]:.2f}" for name in who]
+        cells += [f"{row['fills']:.2f}", f"{row['fills_others']:.2f}", row["bar"], verdict(row)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines, all(row["passed"] for row in rows)
+
+
+TABLES = {
+    "files": files_table,
+    "codec": codec_table,
+    "s3": s3_table,
+    "cache-policies": policies_table,
+}
+DOCS = {"cache-policies": "docs/CACHING.md"}  # The others: docs/BENCHMARKS.md.
 
 
 def update_docs(name, text):
-    path = ROOT / "docs/BENCHMARKS.md"
+    path = ROOT / DOCS.get(name, "docs/BENCHMARKS.md")
     marks = (f"<!-- {name}: begin -->", f"<!-- {name}: end -->")
     pattern = re.compile(re.escape(marks[0]) + ".*?" + re.escape(marks[1]), re.S)
     old = path.read_text()
-    assert pattern.search(old), f"docs/BENCHMARKS.md has no place for {name}"
+    assert pattern.search(old), f"{path} has no place for {name}"
     path.write_text(pattern.sub(lambda _: f"{marks[0]}\n{text}\n{marks[1]}", old))
 
 
 def run(name, docs):
     print(f"\n== {name}", flush=True)
-    result = importlib.import_module(f"compare_{name}").main()
+    result = importlib.import_module(f"compare_{name.replace('-', '_')}").main()
     lines, passed = TABLES[name](result)
     today = datetime.date.today().isoformat()
     text = "\n".join([*lines, "", f"{today}, {machine()}; `./run bench {name}`."])
@@ -121,7 +139,7 @@ def run(name, docs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--update-docs", action="store_true", help="write into docs/BENCHMARKS.md")
+    parser.add_argument("--update-docs", action="store_true", help="write into docs/")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in NAMES]
     if unknown:

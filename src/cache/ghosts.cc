@@ -11,16 +11,19 @@ namespace {
 constexpr uint64_t kWays = 8;
 constexpr uint64_t kSampledWays = 2;
 constexpr uint64_t kSampledMask = 63;
+constexpr int kTagBits = 24;
+constexpr uint64_t kTagMask = (1 << kTagBits) - 1;
+constexpr int kUnitBits = 14;
+constexpr uint64_t kTimeMask = UINT64_MAX >> kTagBits;
 
 uint64_t tag_of(uint64_t hash) {
-  return hash & 0xFFFF;
+  return (hash & kTagMask) | 1;
 }
 bool sampled(uint64_t hash) {
-  return (hash >> 16 & kSampledMask) == 0;
+  return (hash >> kTagBits & kSampledMask) == 0;
 }
 uint64_t pack(uint64_t since, uint64_t tag) {
-  // Never 0, which is an empty slot; a wrap after 2^58 bytes only costs a wrong interval.
-  return (std::max<uint64_t>(since >> 10, 1) << 16) | tag;
+  return since >> kUnitBits << kTagBits | tag;
 }
 
 // The places in which an id may be.
@@ -32,26 +35,32 @@ std::span<Ghosts::Slot> ways_of(std::vector<Ghosts::Slot>& slots, uint64_t hash)
 
 }  // namespace
 
+uint64_t Ghosts::Slot::age(uint64_t now) const {
+  return (((now >> kUnitBits) - (since_and_tag >> kTagBits)) & kTimeMask) << kUnitBits;
+}
+
 Ghosts::Slot* Ghosts::find(const EntryId& id) {
   if (slots_.empty()) return nullptr;
   const uint64_t hash = mix(id);
   for (Slot& slot : ways_of(slots_, hash)) {
-    if (slot.since_and_tag != 0 && tag_of(slot.since_and_tag) == tag_of(hash)) return &slot;
+    if ((slot.since_and_tag & kTagMask) == tag_of(hash)) return &slot;
   }
   return nullptr;
 }
 
-Ghosts::Slot& Ghosts::insert(const EntryId& id, uint64_t since, const Turn& turn) {
+void Ghosts::insert(const EntryId& id, uint64_t since, const Turn& turn, uint64_t now) {
   allocate();
-  Slot* place = find(id);
   const uint64_t hash = mix(id);
+  Slot* place = find(id);
+  const auto older = [&](const Slot& a, const Slot& b) {
+    return a.since_and_tag == 0 || (b.since_and_tag != 0 && a.age(now) > b.age(now));
+  };
   if (place == nullptr) {
     for (Slot& slot : ways_of(slots_, hash)) {
-      if (place == nullptr || slot.since_and_tag < place->since_and_tag) place = &slot;
+      if (place == nullptr || older(slot, *place)) place = &slot;
     }
   }
   *place = {.since_and_tag = pack(since, tag_of(hash)), .turn = turn};
-  return *place;
 }
 
 void Ghosts::set_slot(uint32_t index, const Slot& slot) {
@@ -60,7 +69,7 @@ void Ghosts::set_slot(uint32_t index, const Slot& slot) {
 }
 
 void Ghosts::set_since(Slot& slot, uint64_t since) {
-  slot.since_and_tag = pack(since, tag_of(slot.since_and_tag));
+  slot.since_and_tag = pack(since, slot.since_and_tag & kTagMask);
 }
 
 }  // namespace penstock::cache

@@ -17,15 +17,18 @@ namespace penstock::cache {
 class Ghosts {
  public:
   struct Slot {
-    uint64_t since_and_tag = 0;  // 48 bits of KiB, 16 of hash; 0: empty.
-    Turn turn;
-    uint64_t since() const { return (since_and_tag >> 16) << 10; }
+    // When its turn began, 40 bits in units of 16 KiB, which may wrap; 24 of the hash of its id, of
+    // which one is always set. 0: empty.
+    uint64_t since_and_tag = 0;
+    Turn turn = {};
+    // For how long, at most 2^54 bytes; to the nearest 16 KiB.
+    uint64_t age(uint64_t now) const;
   };
   static_assert(sizeof(Slot) == 16);
 
   Slot* find(const EntryId& id);
   // Makes place for it when it is not there.
-  Slot& insert(const EntryId& id, uint64_t since, const Turn& turn);
+  void insert(const EntryId& id, uint64_t since, const Turn& turn, uint64_t now);
   void set_since(Slot& slot, uint64_t since);
   void erase(Slot& slot) { slot = Slot{}; }
 

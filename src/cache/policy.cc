@@ -13,7 +13,6 @@ constexpr int kSamples = 32;
 constexpr size_t kQueueMax = 4096;
 // How much longer than usual an entry may stay away: see horizon().
 constexpr double kPatience = 1.5;
-constexpr double kPatienceWithRegulars = 8;
 constexpr double kPatienceUnknown = 10;  // Caches full, while no use ever came back.
 // In a shuffled loop up to a fifth of the entries are late at any time.
 constexpr double kManyLate = 0.4;
@@ -45,7 +44,7 @@ void TurnPolicy::added(const EntryName& name) {
   entry.flags = Entry::kConfirmed;
   if (invitations_.is_expected(name.id)) entry.flags |= Entry::kExpected;
   if (Ghosts::Slot* ghost = ghosts_.find(name.id)) {
-    entry.since = std::min(ghost->since(), clock_);
+    entry.since = clock_ - std::min(ghost->age(clock_), clock_);
     entry.turn = ghost->turn;
     ghosts_.erase(*ghost);
   } else {
@@ -64,7 +63,9 @@ void TurnPolicy::forget(Entry& entry) {
 void TurnPolicy::removed(const EntryId& id) {
   Entry* entry = table_.find(id);
   if (entry == nullptr) return;
-  if (!entry->has(Entry::kUnused)) ghosts_.insert(id, entry->since, entry->turn);
+  if (!entry->has(Entry::kUnused)) {
+    ghosts_.insert(id, entry->since, entry->turn, clock_);
+  }
   forget(*entry);
 }
 
@@ -95,12 +96,11 @@ void TurnPolicy::missed(const EntryId& id, uint64_t bytes, uint32_t blocks) {
   }
   Ghosts::Slot* ghost = ghosts_.find(id);
   if (ghost == nullptr) {
-    ghosts_.insert(id, clock_, {});
+    ghosts_.insert(id, clock_, {}, clock_);
     return;
   }
   double length = 0;
-  const uint64_t elapsed = clock_ - std::min(ghost->since(), clock_);
-  if (!ghost->turn.add(share_of(bytes, blocks), elapsed, &length)) return;
+  if (!ghost->turn.add(share_of(bytes, blocks), ghost->age(clock_), &length)) return;
   intervals_.add(length);
   ghosts_.set_since(*ghost, clock_);
   maybe_invite(id, ghost->turn);
@@ -148,10 +148,6 @@ double TurnPolicy::horizon(const Entry& entry) const {
   const Turn& turn = entry.turn;
   if (!turn.known() && nearly_all == 0) return kPatienceUnknown * capacity;
   double horizon = std::max(kPatience * std::max<double>(turn.bytes, nearly_all), capacity);
-  // Others come back later than this one ever did.
-  if (turn.count >= 2) {
-    horizon = std::min(horizon, std::max(kPatienceWithRegulars * turn.bytes, capacity));
-  }
   // Single ones may be late by chance, but not so many: their readers went away.
   if (turn.count >= 2 && many_are_late_) {
     horizon = std::min(horizon, std::max(turn.late_after(), capacity / 2));

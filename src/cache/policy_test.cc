@@ -109,6 +109,15 @@ TEST(PolicyLoop, ShuffledSamples) {
   expect_loop(shuffled_samples(0, times(8), 4, 2), 4, 0.12);
 }
 
+// 400,000 windows, of which half as many can be remembered: a sample of them tells.
+TEST(PolicyLoop, FarBeyondWhatIsRemembered) {
+  simulation::Cache cache(20'000, 256);
+  EXPECT_LT(cache.run(shuffled(0, 400'000, 1, 1)).fill_rate(), 0.11) << "20 C, replaced once";
+  const Tally tally = cache.run(shuffled(0, 400'000, 1, 2));
+  EXPECT_GE(tally.hit_rate(), 0.045);
+  EXPECT_LT(tally.fill_rate(), 0.01);
+}
+
 TEST(PolicyLoop, TicksMayBeFarApart) {
   for (const uint32_t tick_every : {1U, 256U, 1024U}) {
     SCOPED_TRACE(tick_every);

@@ -9,6 +9,8 @@ namespace {
 
 // Headers, paddings and ends of samples that stick out: what counts as read once over.
 constexpr uint32_t kTurnShare = kWhole / 8 * 7;
+// So many intervals are a distribution. A few may be mistaken identities of ghosts.
+constexpr float kWeightMin = 16;
 
 }  // namespace
 
@@ -53,7 +55,7 @@ void Intervals::add(double bytes) {
   }
   if (until_update_-- == 0) {
     update();
-    until_update_ = 32;
+    until_update_ = 16;
   }
 }
 
@@ -62,7 +64,7 @@ void Intervals::update() {
   float above = 0;
   size_t at = weights_.size() - 1;
   while (at > 0 && above + weights_[at] <= total * 0.01F) above += weights_[at--];
-  nearly_all_ = total > 0 ? std::exp2(static_cast<double>(at + 1) / kPerOctave) : 0;
+  nearly_all_ = total >= kWeightMin ? std::exp2(static_cast<double>(at + 1) / kPerOctave) : 0;
 }
 
 bool Intervals::set_weights(const Weights& weights) {

@@ -44,7 +44,7 @@ class Intervals {
   void add(double bytes);
   // Of the intervals added, those of the last `count` make up about half of the weight.
   void set_memory(uint64_t count) { memory_ = std::max<uint64_t>(count, 256); }
-  // Below which 99 % lie, rounded up by less than a tenth; 0 while there are none.
+  // Below which 99 % lie, rounded up by less than a tenth; 0 while there are too few to say.
   double nearly_all() const { return nearly_all_; }
 
   static constexpr int kPerOctave = 8;
