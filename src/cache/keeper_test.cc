@@ -1,18 +1,20 @@
 // One process.
 #include "cache/keeper.h"
 
+#include <atomic>
+#include <future>
 #include <random>
 #include <set>
 
 #include "base/metrics.h"
 #include "cache/keeper_fixture.h"
+#include "io/faulty_file_system.h"
 
 namespace penstock::cache {
 
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 using KeeperTest = KeeperFixture;
 
@@ -213,9 +215,21 @@ TEST_F(KeeperTest, PercentagesAreOfTheFileSystem) {
 }
 
 TEST_F(KeeperTest, SettleHasADeadline) {
-  TestMember one = open(with_quota(100 * kBlock));
-  EXPECT_THAT(one.keeper->settle(std::chrono::steady_clock::now() - seconds(1)),
-              FailsWith(ErrorCode::kTimeout));
+  std::promise<void> drive_answers;
+  std::atomic<bool> hangs = false;
+  KeeperOptions options = with_quota(100 * kBlock);
+  options.on_error = [&, answered = drive_answers.get_future().share()](const Error&) {
+    hangs = true;
+    answered.wait();
+  };
+  io::FaultyFileSystem faulty({.fail_at = 1, .only = io::CallKind::kSpace}, fs_);
+  TestMember one(faulty, kPath, options);
+  ASSERT_TRUE(eventually([&] { return hangs.load(); }));
+  EXPECT_THAT(one.keeper->settle(deadline_in(milliseconds(20))), FailsWith(ErrorCode::kTimeout));
+  EXPECT_FALSE(one.keeper->reserve(test_name(1)));  // Waits for nothing.
+  one.keeper->note_used(test_id(1), 1);
+  drive_answers.set_value();
+  one.settle();
 }
 
 TEST_F(KeeperTest, TellsItsMetrics) {
