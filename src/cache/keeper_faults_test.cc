@@ -156,7 +156,7 @@ TEST_P(KeeperFaultsTest, TheDriveMayDieAtAnyCall) {
 // One member's calls fail, the evictor's do not; then the other way round.
 TEST_P(KeeperFaultsTest, OneMembersTroubleIsNotTheOthers) {
   for (const bool evictor_fails : {false, true}) {
-    for (uint64_t n = 1;; n += 1 + n / 8) {
+    for (uint64_t n = 1;; n += 1 + n / 4) {
       const std::unique_ptr<MemoryFileSystem> disk = prepared_->clone();
       FaultyFileSystem faulty({.fail_at = n, .error = GetParam()}, *disk);
       KeeperOptions options{.quota = bytes_of(kQuota), .free_floor = bytes_of(0)};

@@ -369,12 +369,19 @@ TEST_F(KeeperTest, AClearedAndReopenedDirectoryHasOneEvictor) {
   ASSERT_TRUE(one.fill(test_name(1, 10)));
   one.settle();
   ASSERT_THAT(io::remove_tree(fs_, kPath), IsOk());
-  TestMember two = open(options);
-  ASSERT_TRUE(two.keeper->status().evictor);
-  ASSERT_TRUE(eventually([&] { return !one.keeper->status().evictor; }));
-  ASSERT_TRUE(eventually([&] { return two.keeper->status().members == 2; }));
+  TestMember two(fs_, kPath, options);
+  const auto agree = [&] {
+    const KeeperStatus first = one.keeper->status();
+    const KeeperStatus second = two.keeper->status();
+    return first.evictor != second.evictor && first.members == 2 && second.members == 2;
+  };
+  ASSERT_TRUE(eventually(agree));
   EXPECT_TRUE(eventually([&] { return one.fill(test_name(2, 10)); }));
-  ASSERT_TRUE(eventually([&] { return two.status().used_bytes == 10 * kBlock; }));
+  EXPECT_TRUE(eventually([&] { return two.fill(test_name(3, 10)); }));
+  ASSERT_TRUE(eventually([&] {
+    return agree() && one.keeper->status().used_bytes == 20 * kBlock &&
+           two.keeper->status().used_bytes == 20 * kBlock;
+  }));
 }
 
 TEST_F(KeeperTest, WhoOnlyLooksLeavesNoTrace) {
