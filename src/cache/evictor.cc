@@ -37,6 +37,18 @@ std::string evictor_lock_path(const CacheDirectory& directory) {
   return directory.path() + "/evictor.lock";
 }
 
+Result<std::unique_ptr<io::FileLock>> lock_evictor(const CacheDirectory& directory) {
+  io::FileSystem& fs = directory.file_system();
+  const std::string path = evictor_lock_path(directory);
+  std::unique_ptr<io::FileLock> lock = PENSTOCK_TRY(fs.try_lock(path));
+  const std::string members = fmt::format("{}/{}", directory.path(), kMembersName);
+  const Result<io::FileInfo> there = fs.stat(members);
+  if (there.ok()) return lock;
+  if (there.error().code != ErrorCode::kNotFound) return there.error();
+  (void)fs.remove(path);
+  return make_error(ErrorCode::kIo, fmt::format("{} is gone", members), true);
+}
+
 Evictor::Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space,
                  const Pace& pace)
     : directory_(directory),
@@ -113,8 +125,7 @@ Evictor::Outcome Evictor::tick(OwnNews news, SteadyTime now, TickErrors& errors)
 bool Evictor::still_evictor(TickErrors& errors) {
   if (now_ - checked_ < pace_.own_locks()) return true;
   checked_ = now_;
-  Result<std::unique_ptr<io::FileLock>> again =
-      directory_.file_system().try_lock(evictor_lock_path(directory_));
+  Result<std::unique_ptr<io::FileLock>> again = lock_evictor(directory_);
   if (again.ok()) {
     lock_ = std::move(*again);
     gap_ = true;

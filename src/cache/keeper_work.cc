@@ -101,8 +101,7 @@ void KeeperWork::elect(TickErrors& errors) {
   const std::optional<Terms> own_terms = terms(errors);
   if (!own_terms) return;
   tried_to_evict_ = now_;
-  Result<std::unique_ptr<io::FileLock>> lock =
-      directory_.file_system().try_lock(evictor_lock_path(directory_));
+  Result<std::unique_ptr<io::FileLock>> lock = lock_evictor(directory_);
   if (!lock.ok()) {
     if (lock.error().code != ErrorCode::kBusy) errors.note(lock.error());
     return;
