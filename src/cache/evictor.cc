@@ -85,8 +85,7 @@ Evictor::Outcome Evictor::tick(OwnNews news, SteadyTime now, TickErrors& errors)
 bool Evictor::still_evictor(TickErrors& errors) {
   if (now_ - checked_ < pace_.own_locks()) return true;
   checked_ = now_;
-  Result<std::unique_ptr<io::FileLock>> again =
-      directory_.file_system().try_lock(evictor_lock_path(directory_));
+  Result<std::unique_ptr<io::FileLock>> again = lock_evictor(directory_);
   if (again.ok()) {
     lock_ = std::move(*again);
     gap_ = true;

@@ -27,6 +27,18 @@ std::string evictor_lock_path(const CacheDirectory& directory) {
   return directory.path() + "/evictor.lock";
 }
 
+Result<std::unique_ptr<io::FileLock>> lock_evictor(const CacheDirectory& directory) {
+  io::FileSystem& fs = directory.file_system();
+  const std::string path = evictor_lock_path(directory);
+  std::unique_ptr<io::FileLock> lock = PENSTOCK_TRY(fs.try_lock(path));
+  const std::string members = fmt::format("{}/{}", directory.path(), kMembersName);
+  const Result<io::FileInfo> there = fs.stat(members);
+  if (there.ok()) return lock;
+  if (there.error().code != ErrorCode::kNotFound) return there.error();
+  (void)fs.remove(path);
+  return make_error(ErrorCode::kIo, fmt::format("{} is gone", members), true);
+}
+
 void Evictor::load(TickErrors& errors) {
   const Result<std::string> index =
       io::read_file(directory_.file_system(), index_path(directory_), kIndexBytesMax);
