@@ -66,6 +66,8 @@ struct OpenOptions {
   bool require_mode = true;
   Advice advice = Advice::kNormal;
   mode_t permissions = 0644;  // Of a file that is made, before the umask.
+  // false: kInvalid (ELOOP) when any part of the path is a symbolic link.
+  bool follow_links = true;
 };
 
 // Memory for a transfer: a plain span, or part of a Buffer, whose `region` lets the engine skip

@@ -113,7 +113,8 @@ struct ListOptions : CallOptions {
   uint32_t limit = 1000;  // At most this many objects and folders in the page. 1 to 1000.
 };
 
-// A listing of several pages is no snapshot: what is put or removed between them is seen or not.
+// A listing of several pages is no snapshot: what is put or removed between them, by this store too,
+// is seen or not.
 struct ListPage {
   std::vector<ObjectInfo> objects;   // Sorted by key.
   std::vector<std::string> folders;  // Sorted; each ends with '/'.

@@ -168,6 +168,36 @@ TEST_P(FileSystemConformance, MakeSymlinkNeedsAFreeNameAParentAndATarget) {
   PENSTOCK_EXPECT_ERROR(fs().stat_link(path("link")), kNotFound);
 }
 
+TEST_P(FileSystemConformance, OpenCanRefuseLinks) {
+  PENSTOCK_EXPECT_OK(make_directories(fs(), path("d/sub")));
+  make("d/sub/f", "abc");
+  PENSTOCK_EXPECT_OK(fs().make_symlink("d", path("to-d")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("f", path("d/sub/to-f")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("nowhere", path("dangling")));
+  const auto try_strictly = [this](std::string_view name, Create create) {
+    OpenOptions strict = options(create);
+    strict.follow_links = false;
+    return fs().open(path(name), strict);
+  };
+  EXPECT_EQ(read_string(**try_strictly("d/sub/f", Create::kNever), 0, 10), "abc");
+  EXPECT_EQ(read_string(**try_strictly("d/./sub/../sub/f", Create::kIfMissing), 0, 10), "abc");
+  for (const char* name : {"to-d/sub/f", "d/sub/to-f", "dangling", "dangling/f", "to-d/no"}) {
+    for (const Create create : {Create::kNever, Create::kIfMissing, Create::kTruncate}) {
+      PENSTOCK_EXPECT_ERROR(try_strictly(name, create), kInvalid);
+      EXPECT_EQ(errno_of(try_strictly(name, create)), ELOOP) << name;
+    }
+  }
+  EXPECT_EQ(contents("d/sub/f"), "abc");
+  PENSTOCK_EXPECT_ERROR(try_strictly("d/sub/to-f", Create::kMustNotExist), kExists);
+  PENSTOCK_EXPECT_ERROR(try_strictly("to-d/new", Create::kMustNotExist), kInvalid);
+  PENSTOCK_EXPECT_ERROR(try_strictly("d/no", Create::kNever), kNotFound);
+  PENSTOCK_EXPECT_ERROR(try_strictly("d/no/f", Create::kIfMissing), kNotFound);
+  PENSTOCK_EXPECT_ERROR(try_strictly("d/sub/f/g", Create::kIfMissing), kNotFound);
+  PENSTOCK_EXPECT_OK(try_strictly("d/new", Create::kMustNotExist));
+  EXPECT_EQ(fs().stat(path("d/new"))->mode, fs().stat(path("d/sub/f"))->mode);
+  PENSTOCK_EXPECT_ERROR(fs().stat(path("nowhere")), kNotFound);
+}
+
 TEST_P(FileSystemConformance, RenameMoves) {
   make("f", "abc");
   PENSTOCK_EXPECT_OK(fs().make_directory(path("d")));
