@@ -19,6 +19,7 @@
 #include <future>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cache_arguments.h"
@@ -49,14 +50,25 @@ Result<void> make(const Arguments& arguments) {
   return store->flush();
 }
 
+Result<uint64_t> stage_object(cache::CachedStore& store, const store::ObjectInfo& info) {
+  std::promise<Result<uint64_t>> staged;
+  store.async_stage({info.key, info.etag, info.size, 0, info.size}, /*verify=*/false, {},
+                    [&](Result<uint64_t> bytes) { staged.set_value(std::move(bytes)); });
+  return staged.get_future().get();
+}
+
+// Room is given out in small portions, so an answer that there is none need not be the last.
 Result<void> stage(const Arguments& arguments) {
   const auto store = PENSTOCK_TRY(open_cached(arguments));
   const std::vector<store::ObjectInfo> objects = PENSTOCK_TRY(list_all(*store));
+  const Deadline deadline = deadline_in(std::chrono::minutes(5));
   for (const store::ObjectInfo& info : objects) {
-    std::promise<Result<uint64_t>> staged;
-    store->async_stage({info.key, info.etag, info.size, 0, info.size}, /*verify=*/false, {},
-                       [&](Result<uint64_t> bytes) { staged.set_value(std::move(bytes)); });
-    PENSTOCK_TRY(staged.get_future().get());
+    Result<uint64_t> staged = stage_object(*store, info);
+    while (!staged.ok() && staged.error().retryable && Clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      staged = stage_object(*store, info);
+    }
+    if (!staged.ok()) return staged.error();
   }
   store->cache()->drain();
   return {};

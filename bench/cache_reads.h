@@ -105,8 +105,8 @@ inline void print_epoch(const Measured& measured, const cache::CacheStats* befor
   fmt::print("{{\"seconds\": {:.6f}, \"cpu_seconds\": {:.6f}, \"reads\": {}, \"bytes\": {}",
              measured.seconds, measured.cpu_seconds, measured.reads, measured.bytes);
   if (after != nullptr) {
-    fmt::print(", \"source_bytes\": {}, \"misses\": {}, \"bad\": {}",
-               after->source_bytes - before->source_bytes, after->misses - before->misses,
+    fmt::print(", \"source_bytes\": {}, \"miss_bytes\": {}, \"bad\": {}",
+               after->source_bytes - before->source_bytes, after->miss_bytes - before->miss_bytes,
                after->verification_failures - before->verification_failures);
   }
   fmt::print("}}{}", last ? "" : ", ");

@@ -1,7 +1,7 @@
 """The disk cache: warm against direct reads, cold against the store alone, hit rates, and memory.
 
-Everything is read by bench/cache_driver, so that both sides of a row differ in nothing but what they
-read from. A row says which requests were made, and how many at once.
+Everything is read by bench/cache_driver, so that both sides of a row differ in nothing but what
+they read from. A row says which requests were made, and how many at once.
 """
 
 import dataclasses
@@ -25,8 +25,8 @@ DELAY_MS = 10  # One way: a round trip of 20 ms.
 SMALL_WINDOW = 256 << 10  # What one connection may have on the way.
 LINK_RATE = 250_000_000  # Bytes per second: 2 Gbit/s.
 
-# What the cache needs besides its windows and 64 bytes per entry: the policy's fixed tables (8 MiB),
-# checksums of open entries (4 MiB), names and logs. The program itself comes on top.
+# What the cache needs besides its windows and 64 bytes per entry: the policy's fixed tables
+# (8 MiB), checksums of open entries (4 MiB), names and logs. The program itself comes on top.
 FIXED_MEMORY = 16 * MIB
 ENTRY_MEMORY = 64
 
@@ -212,7 +212,9 @@ def lru_hits():
 def hit_rate(tree, cache, sizes, pattern, block, turn):
     """Of the bytes read after the first epoch, the share that the source was not asked for.
 
-    Memory is as small as it can be, so that it is the drive that hits.
+    Neighbours that were fetched and not wanted count against it; the other figure is without them:
+    the share that did not have to wait for the source. Memory is as small as it can be, so that it
+    is the drive that hits.
     """
     quota = sizes.loop_objects * sizes.loop // 2
     words = ["--pattern", pattern, "--block", block, "--epochs", sizes.epochs]
@@ -220,8 +222,8 @@ def hit_rate(tree, cache, sizes, pattern, block, turn):
     words += ["--cache", cache, "--quota", quota, "--memory", 64 * MIB]
     epochs = drive("read", f"tree:{tree}", *words)["epochs"][1:]
     shutil.rmtree(cache)
-    asked = sum(epoch["source_bytes"] for epoch in epochs)
-    return 1 - asked / sum(epoch["bytes"] for epoch in epochs)
+    total = sum(epoch["bytes"] for epoch in epochs)
+    return [1 - sum(e[field] for e in epochs) / total for field in ("source_bytes", "miss_bytes")]
 
 
 def hit_rows(sizes):
@@ -237,7 +239,8 @@ def hit_rows(sizes):
             hits = [hit_rate(tree, folder / "cache", sizes, pattern, block, i) for i in runs]
             full_name = f"hits: {name}, {size_text(total)} with a cache of half of it"
             made = {"name": full_name, "kind": "share", "bar": "≥ 0.45", "peer": "LRU"}
-            made |= {"ours": stats.median(hits), "runs": hits, "theirs": lru[trace]}
+            made |= {"ours": stats.median([one for one, _ in hits]), "theirs": lru[trace]}
+            made |= {"not_waiting": stats.median([other for _, other in hits]), "runs": hits}
             rows.append({**made, "passed": made["ours"] >= 0.45})
     return rows
 
@@ -267,14 +270,19 @@ def make_open_rows(sizes, answers):
     opening = {"name": f"opening a cache of {names} until its first hit", "kind": "seconds"}
     opening |= {"ours": ready, "counted": counted, "bar": "< 2 s", "passed": ready < 2}
     opening["first_hit"] = max(one["first_hit_seconds"] for one in answers)
+    return [opening, memory_row(names, answers)]
+
+
+def memory_row(names, answers):
+    """Also without the windows, which may not have needed all that they may have."""
     worst = max(answers, key=lambda one: one["rss_peak_bytes"])
-    ceiling = worst["rss_before_bytes"] + worst["memory_bytes"] + FIXED_MEMORY
-    ceiling += ENTRY_MEMORY * worst["entries"]
-    memory = {"name": f"memory of a process with a cache of {names}", "kind": "memory"}
-    memory |= {"ours": worst["rss_peak_bytes"], "theirs": ceiling, "bar": "≤ the ceiling"}
-    memory["passed"] = memory["ours"] <= ceiling
-    memory["runs"] = answers
-    return [opening, memory]
+    rest_ceiling = ENTRY_MEMORY * worst["entries"] + FIXED_MEMORY
+    ceiling = worst["rss_before_bytes"] + worst["memory_bytes"] + rest_ceiling
+    rest = worst["rss_peak_bytes"] - worst["rss_before_bytes"] - worst["memory_peak_bytes"]
+    made = {"name": f"memory of a process with a cache of {names}", "kind": "memory"}
+    made |= {"ours": worst["rss_peak_bytes"], "theirs": ceiling, "bar": "≤ both ceilings"}
+    made |= {"rest": rest, "rest_ceiling": rest_ceiling, "runs": answers}
+    return {**made, "passed": made["ours"] <= ceiling and rest <= rest_ceiling}
 
 
 def size_text(count):
@@ -284,6 +292,6 @@ def size_text(count):
 def main(tiny=False):
     sizes = TINY if tiny else Sizes()
     rows = warm_rows(sizes)
-    with servers.s3_server(sizes.server_gib) as server:
+    with servers.s3_server(sizes.server_gib, reuse=tiny) as server:
         rows += cold_rows(sizes, server)
     return [*rows, *hit_rows(sizes), *open_rows(sizes)]

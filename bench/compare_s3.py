@@ -4,20 +4,17 @@ All run on this machine, beside the server, one after the other in each round; t
 rounds are compared. rclone copies between the server and files in memory (/dev/shm).
 """
 
-import contextlib
 import io
 import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 
-import boto3
 import boto3.s3.transfer
-import botocore.config
+import servers
 import stats
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -29,26 +26,6 @@ CONCURRENCY = 32
 
 # name, objects, bytes each
 SHAPES = [("4 MiB objects", 192, 4 << 20), ("4 KiB objects", 1000, 4 << 10)]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@contextlib.contextmanager
-def s3_server():
-    """A real server in a folder of its own, and the environment that reaches it."""
-    folder = tempfile.mkdtemp(prefix="bench-s3-")
-    tool = ROOT / "tools/s3-server"
-    try:
-        subprocess.run([tool, "up", folder, str(free_port()), "--size", "8"], check=True)
-        lines = (pathlib.Path(folder) / "env").read_text().split()
-        yield dict(word.split("=", 1) for word in lines if "=" in word)
-    finally:
-        subprocess.run([tool, "down", folder, "--wipe"], check=False)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Penstock:
@@ -87,17 +64,7 @@ class Boto3:
     """One transfer manager; objects of these sizes are one request each."""
 
     def __init__(self, env):
-        config = botocore.config.Config(
-            max_pool_connections=CONCURRENCY, s3={"addressing_style": "path"}
-        )
-        self.client = boto3.client(
-            "s3",
-            endpoint_url=env["AWS_ENDPOINT_URL"],
-            aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
-            region_name=env["AWS_REGION"],
-            config=config,
-        )
+        self.client = servers.s3_client(env, CONCURRENCY)
         transfer = boto3.s3.transfer.TransferConfig(
             max_concurrency=CONCURRENCY, multipart_threshold=64 << 20
         )
@@ -236,7 +203,8 @@ def make_row(name, count, size, seconds):
 
 
 def main():
-    with s3_server() as env:
+    with servers.s3_server(size_gib=8) as server:
+        env = server.env
         penstock = Penstock(env)
         rclone = Rclone(env)
         clients = {"penstock": penstock, "boto3": Boto3(env), "rclone": rclone}

@@ -1,4 +1,4 @@
-"""Commands with their time and memory, rounds that help nobody, and what lies in the way of both."""
+"""Commands with their time and memory, fair rounds, page caches, and a place on the disk."""
 
 import contextlib
 import os

@@ -38,9 +38,9 @@ class S3Server:
 
 
 @contextlib.contextmanager
-def s3_server(size_gib):
-    """A real server in a folder of its own; or the one of $PENSTOCK_TEST_S3, where there is one."""
-    if "PENSTOCK_TEST_S3" in os.environ:
+def s3_server(size_gib, reuse=False):
+    """A real server in a folder of its own; with `reuse`, that of $PENSTOCK_TEST_S3 if set."""
+    if reuse and "PENSTOCK_TEST_S3" in os.environ:
         yield S3Server(None, {k: v for k, v in os.environ.items() if k.startswith("AWS_")})
         return
     folder = tempfile.mkdtemp(prefix="bench-s3-")

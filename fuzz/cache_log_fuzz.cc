@@ -45,8 +45,8 @@ void parse_as_sealed_state(std::span<const std::byte> data) {
   std::memcpy(bytes.data(), "PNSTCSTA", 8);
   std::memset(bytes.data() + kChecksumAt, 0, 8);
   const std::span<const std::byte> all = bytes;
-  const uint64_t sum = codec::hash_bytes(all.subspan(kHeaderBytes),
-                                         codec::hash_bytes(all.first(kHeaderBytes)));
+  const uint64_t sum =
+      codec::hash_bytes(all.subspan(kHeaderBytes), codec::hash_bytes(all.first(kHeaderBytes)));
   std::memcpy(bytes.data() + kChecksumAt, &sum, sizeof(sum));
   const Result<State> state = parse_state(bytes);
   require(state.ok() || state.error().code == ErrorCode::kUnsupported ||

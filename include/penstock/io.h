@@ -69,6 +69,8 @@ struct OpenOptions {
   // without waiting for or changing what is there: for directories where others may plant things.
   bool plain_only = false;
   mode_t permissions = 0644;  // Of a file that is made, before the umask.
+  // false: kInvalid (ELOOP) when any part of the path is a symbolic link.
+  bool follow_links = true;
 };
 
 // Memory for a transfer: a plain span, or part of a Buffer, whose `region` lets the engine skip
@@ -218,6 +220,7 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
+  // A directory opens for reading only (kBuffered), to be looked at and given attributes.
   virtual Result<std::unique_ptr<File>> open(const std::string& path,
                                              const OpenOptions& options) = 0;
   // Follows symbolic links; `stat_link` tells about the link itself.

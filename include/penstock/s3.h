@@ -11,10 +11,11 @@
 // object that is there is the one we put, so kExists always means somebody else's. An upload of
 // more than one part is atomic in this way only where the server honours the condition when an
 // upload is completed (AWS does; Ceph does not: there the check comes just before).
-// Uploads have at most 10,000 parts. One that is cut off by a crash of this process leaves its
+// Uploads have at most 10,000 parts: those that say how large they will be get larger parts, fewer at
+// once. One that is cut off by a crash of this process leaves its
 // parts on the server: give buckets a lifecycle rule that removes incomplete uploads.
 // Keys: the limit of 1024 bytes is for the prefix and the key together.
-// Listings leave out keys that no store can name ("a//b", "dir/").
+// Listings leave keys that no store can name ("a//b", "dir/") to ListPage::odd.
 // Clocks: when the server says that ours is wrong its time is taken for signing, with a warning.
 // Regions: when AWS says that the bucket is elsewhere the store moves there, with a warning.
 #pragma once

@@ -97,6 +97,8 @@ struct PutOptions : CallOptions {
   // nine bits count: an object makes no program run as somebody else.
   std::optional<int64_t> mtime_ns = {};
   std::optional<uint32_t> mode = {};
+  // Of an upload: how large it will be, where that is known. S3 then makes its parts large enough.
+  std::optional<uint64_t> size = {};
 };
 
 inline constexpr uint32_t kKeptModeBits = 0777;
@@ -111,10 +113,14 @@ struct ListOptions : CallOptions {
   uint32_t limit = 1000;  // At most this many objects and folders in the page. 1 to 1000.
 };
 
-// A listing of several pages is no snapshot: what is put or removed between them is seen or not.
+// A listing of several pages is no snapshot: what is put or removed between them, by this store too,
+// is seen or not.
 struct ListPage {
   std::vector<ObjectInfo> objects;   // Sorted by key.
   std::vector<std::string> folders;  // Sorted; each ends with '/'.
+  // Keys and folders of S3 that no store can name ("dir/", "a//b", "../x"), for those who want to
+  // know of them. They do not count for the limit, and a page may have nothing else.
+  std::vector<std::string> odd;
   std::optional<std::string>
       next;  // start_after for the next page; nothing when this was the last.
 };

@@ -1,4 +1,5 @@
-// Copies what differs from one place to another: a local directory, tree:, or s3://, to any of them.
+// Copies what differs from one place to another: a local directory, tree:, or s3://, to any of
+// them.
 //
 //   auto from = PENSTOCK_TRY(sync::open_place("s3://bucket/raw", {}));
 //   auto to = PENSTOCK_TRY(sync::open_place("/nvme/raw", {.create = true}));
@@ -8,7 +9,8 @@
 // - Each object appears at the target whole and verified, or not at all; also after kill -9, Ctrl-C and a
 //   power cut. A second run continues where the first ended: what is there already is not copied.
 // - Never wrong bytes: what is copied is one version of the source (if-match), and was verified
-//   against what the source declared and at the target (MD5 by S3; read back from a file system).
+//   against what the source declared and at the target (by S3 itself, whose requests are signed with
+//   a checksum or go through TLS; read back from a file system).
 // - Nothing is written outside the target: names that would leave it, or that it cannot hold, are
 //   errors of their own and do not stop the rest.
 // - Errors of single objects are collected, and the rest goes on; run() fails only when nothing
@@ -18,9 +20,12 @@
 //   number of objects.
 //
 // What differs: another size; or, of equal size, another time of change. Between trees times must be
-// equal. A file differs from an S3 object when it is newer than the object. An S3 object
-// differs from a file when the file has neither its time of change nor the one that a sync recorded in
-// its metadata. With `checksum`: other bytes, whatever the times.
+// equal, as exactly as the target keeps them. A file differs from an S3 object when it has another
+// time than the one that a sync recorded in the object's metadata; that is looked at only when the
+// file is newer than the object or was changed less than a minute before, and an older file is the
+// same where nothing was recorded. An S3 object differs from a file when the file has neither its
+// time of change nor the one recorded; from another S3 object when it is newer, unless both have one
+// etag. With `checksum`: other bytes, whatever the times.
 #pragma once
 
 #include <cstdint>
@@ -39,28 +44,31 @@ namespace penstock::sync {
 
 // A store, and what a plain store cannot do where it is a local tree: links, modes and times.
 struct Place {
-  std::unique_ptr<store::ObjectStore> store;
+  std::unique_ptr<store::ObjectStore> store;  // Null when the directory is missing.
   // Both null and empty when it is not a local tree.
   io::FileSystem* file_system = nullptr;
-  std::string directory;
+  std::string directory;  // Absolute; without links in it unless it is missing.
+  bool missing = false;   // The directory of a target: run() makes it.
   // Set when the address names one object: only that is copied.
   std::string only_key;
   std::string description() const;
 };
 
 struct PlaceOptions {
-  bool create = false;  // A target: makes the directory when it is missing (not in a dry run).
+  bool create = false;  // A target: may be missing. Nothing is made before run().
   bool read_only = false;
   store::StoreOptions store = {};
 };
 // A path, "tree:/path", "s3://bucket/prefix", with or without '/' at the end. A path or key that is one
-// object is a place with only_key. kNotFound names what is missing; kInvalid what was expected.
+// object is a place with only_key, in the folder that holds it; without `create` an S3 prefix is
+// asked for, and must hold something. kNotFound names what is missing; kInvalid what was expected.
 Result<std::unique_ptr<Place>> open_place(const std::string& address, const PlaceOptions& options);
 
 // "*.tar", "train/**", "/top.txt": '*' and '?' do not match '/', "**" does; a pattern with a '/' in it
 // that is not its last is matched from the top, any other at every level; one that ends with '/'
-// matches folders. The first that matches decides; what none matches is taken, unless the first
-// filter is an include: then it is left out.
+// matches folders only. What matches a folder matches all that is in it. The first filter that
+// matches decides; what none matches is taken, unless the first filter is an include: then it is
+// left out.
 struct Filter {
   bool include = true;
   std::string pattern;
@@ -74,7 +82,8 @@ struct Progress {
   bool listing_done = false;
   uint64_t same = 0;
   uint64_t to_copy = 0, to_copy_bytes = 0;  // Found to differ so far.
-  uint64_t copied = 0, copied_bytes = 0;
+  uint64_t copied = 0, copied_bytes = 0;    // Of these, at the target.
+  uint64_t moved_bytes = 0;                 // Read for copying, also of what is still under way.
   uint64_t deleted = 0;
   uint64_t failed = 0;
 };
@@ -84,19 +93,21 @@ struct Failure {
   Error error;
 };
 
-enum class Action : uint8_t { kCopy, kDelete, kLink, kSkip };
+// kAttributes: the bytes are the same, only the permission bits or the time are not.
+enum class Action : uint8_t { kCopy, kDelete, kLink, kAttributes, kSkip };
+std::string_view action_name(Action action);
 
 struct Options {
-  uint32_t jobs = 32;  // Objects (or, of a large one, ranges) under way.
+  uint32_t jobs = 32;  // Objects (or, of a large one, ranges) under way. 1 to 1024.
   bool checksum = false;
   bool delete_extra =
       false;  // What only the target has, filters permitting. Last, and not after errors.
   bool dry_run = false;
   bool verify = true;
   std::vector<Filter> filters;
-  uint64_t bytes_per_second = 0;  // 0: no limit.
-  uint64_t memory_bytes = 512 * kMiB;
-  uint64_t part_bytes = 16 * kMiB;  // Objects above two of these go in ranges.
+  uint64_t bytes_per_second = 0;       // 0: no limit.
+  uint64_t memory_bytes = 512 * kMiB;  // For what is being copied. At least 16 MiB.
+  uint64_t part_bytes = 16 * kMiB;     // Objects above two of these go in ranges. At least 4 KiB.
   std::stop_token stop = {};
   // Called now and then, from one thread at a time.
   std::function<void(const Progress&)> on_progress = {};

@@ -7,7 +7,8 @@ namespace penstock::cache {
 void Allowance::adopt(Grant grant) {
   grant_ = std::move(grant);
   granted_ = left_below(grant_.ceiling);
-  const double all = static_cast<double>(grant_.open_bytes) + static_cast<double>(grant_.invited_bytes);
+  const double all =
+      static_cast<double>(grant_.open_bytes) + static_cast<double>(grant_.invited_bytes);
   const double share = all > 0 ? static_cast<double>(grant_.invited_bytes) / all : 0;
   const auto for_invited =
       std::min(granted_, static_cast<uint64_t>(static_cast<double>(granted_) * share));

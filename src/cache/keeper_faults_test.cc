@@ -125,7 +125,9 @@ class KeeperFaultsTest : public ::testing::TestWithParam<int> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Errors, KeeperFaultsTest, ::testing::Values(EIO, ENOSPC, EROFS),
-                         [](const auto& error) { return std::string(strerrorname_np(error.param)); });
+                         [](const auto& error) {
+                           return std::string(strerrorname_np(error.param));
+                         });
 
 TEST_P(KeeperFaultsTest, AnyCallMayFailOnce) {
   uint64_t told = 0;
@@ -154,17 +156,21 @@ TEST_P(KeeperFaultsTest, TheDriveMayDieAtAnyCall) {
 // One member's calls fail, the evictor's do not; then the other way round.
 TEST_P(KeeperFaultsTest, OneMembersTroubleIsNotTheOthers) {
   for (const bool evictor_fails : {false, true}) {
-    for (uint64_t n = 1;; n += 1 + n / 8) {
+    for (uint64_t n = 1;; n += 1 + n / 4) {
       const std::unique_ptr<MemoryFileSystem> disk = prepared_->clone();
       FaultyFileSystem faulty({.fail_at = n, .error = GetParam()}, *disk);
       KeeperOptions options{.quota = bytes_of(kQuota), .free_floor = bytes_of(0)};
       options.tick = milliseconds(1);
       {
-        const auto first = CacheDirectory::open(evictor_fails ? faulty : static_cast<io::FileSystem&>(*disk), kPath, io::CacheMode::kBuffered);
+        const auto first =
+            CacheDirectory::open(evictor_fails ? faulty : static_cast<io::FileSystem&>(*disk),
+                                 kPath, io::CacheMode::kBuffered);
         if (!first.ok()) continue;
         const auto evictor = Keeper::start(**first, options);
         (void)evictor->settle(deadline_in(std::chrono::seconds(20)));
-        const auto second = CacheDirectory::open(evictor_fails ? *disk : static_cast<io::FileSystem&>(faulty), kPath, io::CacheMode::kBuffered);
+        const auto second =
+            CacheDirectory::open(evictor_fails ? *disk : static_cast<io::FileSystem&>(faulty),
+                                 kPath, io::CacheMode::kBuffered);
         if (!second.ok()) continue;
         const auto member = Keeper::start(**second, options);
         const std::vector<std::byte> file(5 * kBlock);

@@ -72,16 +72,16 @@ class TestMember {
 };
 
 // What is there at one moment, whatever others do meanwhile.
-inline uint64_t bytes_at_a_moment(const io::MemoryFileSystem& fs, const std::string& path) {
+inline uint64_t bytes_at_a_moment(io::MemoryFileSystem& fs, const std::string& path) {
+  EXPECT_THAT(fs.sync_file_system("/"), IsOk());  // Or every write since would be copied too.
   const std::unique_ptr<io::MemoryFileSystem> moment = fs.clone();
   uint64_t bytes = 0;
-  EXPECT_THAT(scan_entries(
-                  *moment, path + "/" + kEntriesName,
-                  [&](const EntryName& name) {
-                    bytes += name.file_bytes();
-                    return true;
-                  },
-                  {}),
+  EXPECT_THAT(scan_entries(*moment, path + "/" + kEntriesName,
+                           [&](const EntryName& name) {
+                             bytes += name.file_bytes();
+                             return true;
+                           },
+                           {}),
               IsOk());
   return bytes;
 }

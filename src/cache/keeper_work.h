@@ -36,6 +36,7 @@ class KeeperWork {
   void scan();
   void step_down();
 
+  Error gone_or(const Error& error) const;
   Result<void> join();
   void elect(TickErrors& errors);
   std::optional<Terms> terms(TickErrors& errors);
@@ -69,9 +70,9 @@ class KeeperWork {
 
   LogWriter log_;
   Terms said_terms_;
-  Standing said_;  // The last that is in the log, behind all notes of its time.
+  Standing said_;            // The last that is in the log, behind all notes of its time.
   uint32_t to_confirm_ = 0;  // The state that set its ceiling.
-  bool lost_ = false;  // Entries came or went that the log does not tell of.
+  bool lost_ = false;        // Entries came or went that the log does not tell of.
   bool wrote_ = false;
 
   std::unique_ptr<Evictor> evictor_;

@@ -89,8 +89,7 @@ std::vector<Leases::Share> Leases::deal(const Round& round) {
   for (const Share& share : shares) weights += weight_of(share.active);
   uint64_t left = round.room;
   for (Share& share : shares) {
-    const uint64_t wanted =
-        std::max(round.room / weights * weight_of(share.active), round.grain);
+    const uint64_t wanted = std::max(round.room / weights * weight_of(share.active), round.grain);
     // Less than a grain is of little use: then the first gets all there is.
     if (left >= round.grain || left == round.room) share.due = std::min(wanted, left);
     left -= share.due;

@@ -18,8 +18,8 @@
 
 namespace penstock::cache {
 
-inline constexpr uint64_t kLogFileBytes = 1 << 20;  // Then the next is begun.
-inline constexpr uint32_t kLogFilesMax = 8;         // Kept while nobody reads them.
+inline constexpr uint64_t kLogFileBytes = 1 << 20;        // Then the next is begun.
+inline constexpr uint32_t kLogFilesMax = 8;               // Kept while nobody reads them.
 inline constexpr uint64_t kLogPendingBytesMax = 1 << 20;  // In memory; twice that for added and
                                                           // dropped entries.
 

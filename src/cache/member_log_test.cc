@@ -1,5 +1,7 @@
 #include "cache/member_log.h"
 
+#include <fmt/core.h>
+
 #include <thread>
 
 #include "cache/members.h"
@@ -60,6 +62,14 @@ TEST(LogRecord, RoundTrips) {
     ASSERT_THAT(bytes, SizeIs(kRecordBytes));
     EXPECT_EQ(parse(bytes), record) << record.index();
   }
+}
+
+// The one in docs/formats/cache-members.md.
+TEST(LogRecord, IsAsDocumented) {
+  const Note note{Note::Kind::kAdded, {0x0123456789abcdef, 0xfedcba9876543210}, 1027 * kBlockBytes};
+  std::string hex;
+  for (const char byte : encode(note)) hex += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  EXPECT_EQ(hex, "030000006020be99efcdab89674523011032547698badcfe0304000000000000");
 }
 
 TEST(LogRecord, DamageIsNoRecord) {

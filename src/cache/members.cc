@@ -5,25 +5,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cache/directory_sweep.h"
 #include "cache/state_file.h"
 
 namespace penstock::cache {
 
 namespace {
-
-constexpr std::string_view kLockSuffix = ".lock";
-constexpr std::string_view kLogSuffix = ".log";
-constexpr size_t kRandomDigits = 16;
-
-// "PID-RANDOM": other files are somebody else's, and never touched.
-bool is_member_name(std::string_view name) {
-  const size_t dash = name.find('-');
-  if (dash == 0 || dash == std::string_view::npos || name.size() != dash + 1 + kRandomDigits) {
-    return false;
-  }
-  return name.find_first_not_of("0123456789") == dash &&
-         name.find_first_not_of("0123456789abcdef", dash + 1) == std::string_view::npos;
-}
 
 // "17", but neither "017" nor "0": the first log has no number.
 std::optional<uint32_t> parse_number(std::string_view text) {
@@ -36,26 +23,22 @@ std::optional<uint32_t> parse_number(std::string_view text) {
 }  // namespace
 
 std::string lock_path(const std::string& folder, const std::string& member) {
-  return fmt::format("{}/{}{}", folder, member, kLockSuffix);
+  return fmt::format("{}/{}.lock", folder, member);
 }
 
 std::optional<MemberFileName> parse_member_file(std::string_view name) {
-  if (name.ends_with(kLockSuffix)) {
-    name.remove_suffix(kLockSuffix.size());
-    if (!is_member_name(name)) return std::nullopt;
-    return MemberFileName{std::string(name), std::nullopt};
+  if (std::optional<std::string> member = member_of_lock(name)) {
+    return MemberFileName{std::move(*member), std::nullopt};
   }
-  if (!name.ends_with(kLogSuffix)) return std::nullopt;
-  name.remove_suffix(kLogSuffix.size());
-  uint32_t number = 0;
-  if (const size_t dot = name.find('.'); dot != std::string_view::npos) {
-    const std::optional<uint32_t> parsed = parse_number(name.substr(dot + 1));
-    if (!parsed) return std::nullopt;
-    number = *parsed;
-    name = name.substr(0, dot);
-  }
-  if (!is_member_name(name)) return std::nullopt;
-  return MemberFileName{std::string(name), number};
+  std::optional<std::string> member = member_of_log(name);
+  if (!member) return std::nullopt;
+  constexpr std::string_view kSuffix = ".log";
+  const std::string_view between =
+      name.substr(member->size(), name.size() - member->size() - kSuffix.size());
+  if (between.empty()) return MemberFileName{std::move(*member), 0};
+  const std::optional<uint32_t> number = parse_number(between.substr(1));
+  if (!number) return std::nullopt;
+  return MemberFileName{std::move(*member), number};
 }
 
 Result<std::map<std::string, MemberFiles>> list_members(io::FileSystem& fs,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cache/directory_open.h"
+#include "cache/directory_sweep.h"
 
 namespace penstock::cache {
 
@@ -88,8 +89,11 @@ Result<bool> Roll::visit(const std::string& name, const MemberFiles& files, Stea
   if (PENSTOCK_TRY(read(name, member, files, finished, budget))) return true;
   if (!finished) return false;
   PENSTOCK_TRY(remove_logs(name, files));
-  if (self) member.left = true;  // What it has not written it knows.
-  sweep_ |= !self;
+  if (self) {
+    member.left = true;  // What it has not written it knows.
+  } else {
+    PENSTOCK_TRY(remove_traces(name));
+  }
   forget(name);
   return false;
 }
@@ -129,6 +133,25 @@ void Roll::apply(const std::string& name, Member& member, const LogRecord& recor
 Result<void> Roll::remove_logs(const std::string& name, const MemberFiles& files) {
   for (const uint32_t file : files.logs) {
     const Result<void> removed = directory_.file_system().remove(log_path(folder_, name, file));
+    if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) return removed;
+  }
+  return {};
+}
+
+// Not by a sweep, which would also take the unread logs of whoever died meanwhile.
+Result<void> Roll::remove_traces(const std::string& name) {
+  io::FileSystem& fs = directory_.file_system();
+  const std::string folder = fmt::format("{}/{}", directory_.path(), kTemporaryName);
+  std::vector<std::string> paths;
+  PENSTOCK_TRY(fs.list(folder, [&](const io::DirectoryEntry& entry) {
+    if (member_of_temporary(entry.name) == name) {
+      paths.push_back(fmt::format("{}/{}", folder, entry.name));
+    }
+    return true;
+  }));
+  paths.push_back(lock_path(folder_, name));  // Last: without it nobody would look for the rest.
+  for (const std::string& path : paths) {
+    const Result<void> removed = fs.remove(path);
     if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) return removed;
   }
   return {};

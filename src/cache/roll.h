@@ -85,7 +85,9 @@ class Roll {
                      uint64_t& budget);
   Result<bool> read(const std::string& name, Member& member, const MemberFiles& files,
                     bool finished, uint64_t& budget);
+  // Of a member whose lock is held, or this one's: its logs are read.
   Result<void> remove_logs(const std::string& name, const MemberFiles& files);
+  Result<void> remove_traces(const std::string& name);
   void forget(const std::string& name);
   void apply(const std::string& name, Member& member, const LogRecord& record);
 
@@ -95,7 +97,7 @@ class Roll {
   const Pace pace_;
   const std::string folder_;
   std::map<std::string, Member> members_;
-  bool sweep_ = false;
+  bool sweep_ = true;  // Once: for what is left of members that nobody knows of.
 };
 
 }  // namespace penstock::cache

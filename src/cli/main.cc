@@ -35,11 +35,14 @@ int main(int argc, char** argv) {
   CLI::App app("Penstock: the storage data plane for AI training.", "penstock");
   app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
   app.require_subcommand(1);
-  app.footer("Try: penstock doctor     penstock bench /path     penstock COMMAND --help");
+  app.footer(
+      "Try: penstock doctor     penstock bench /path     penstock sync FROM TO     penstock "
+      "COMMAND --help");
 
   Run run;
   add_doctor_command(app, run);
   add_bench_command(app, run);
+  add_sync_command(app, run);
   add_cache_command(app, run);
   try {
     app.parse(argc, argv);

@@ -84,9 +84,9 @@ TEST_P(FileSystemConformance, OpenNeedsItsParentAndNoDirectory) {
 TEST_P(FileSystemConformance, PlainOnlyFollowsNoLink) {
   make("f", "abc");
   PENSTOCK_EXPECT_OK(fs().make_directory(path("d")));
-  PENSTOCK_EXPECT_OK(target().make_symlink("f", path("link")));
-  PENSTOCK_EXPECT_OK(target().make_symlink("nowhere", path("dangling")));
-  PENSTOCK_EXPECT_OK(target().make_symlink("d", path("way")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("f", path("link")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("nowhere", path("dangling")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("d", path("way")));
   make("d/g", "def");
   for (const Access access : {Access::kRead, Access::kWrite, Access::kReadWrite}) {
     for (const Create create : {Create::kNever, Create::kIfMissing, Create::kTruncate}) {
@@ -104,6 +104,18 @@ TEST_P(FileSystemConformance, PlainOnlyFollowsNoLink) {
   plain.plain_only = true;
   EXPECT_EQ(read_string(**fs().open(path("f"), plain), 0, 10), "abc");
   PENSTOCK_EXPECT_ERROR(fs().open(path("no"), plain), kNotFound);
+}
+
+TEST_P(FileSystemConformance, ADirectoryOpensToBeGivenAttributes) {
+  PENSTOCK_EXPECT_OK(fs().make_directory(path("d"), 0700));
+  const auto directory = fs().open(path("d"), {});
+  ASSERT_TRUE(directory.ok()) << directory.error().to_string();
+  EXPECT_EQ((*directory)->stat()->kind, FileKind::kDirectory);
+  PENSTOCK_EXPECT_OK((*directory)->set_attributes(0711, 1'000'000'000));
+  EXPECT_EQ(fs().stat(path("d"))->mode, 0711u);
+  EXPECT_EQ(fs().stat(path("d"))->mtime_ns, 1'000'000'000);
+  std::byte byte;
+  EXPECT_EQ(errno_of((*directory)->read(0, {&byte, 1})), EISDIR);
 }
 
 TEST_P(FileSystemConformance, WithoutRequireModeAFileOpensInSomeMode) {
@@ -179,6 +191,36 @@ TEST_P(FileSystemConformance, MakeSymlinkNeedsAFreeNameAParentAndATarget) {
   PENSTOCK_EXPECT_ERROR(fs().make_symlink("", path("link")), kNotFound);
   PENSTOCK_EXPECT_ERROR(fs().make_symlink(std::string(5000, 'x'), path("link")), kInvalid);
   PENSTOCK_EXPECT_ERROR(fs().stat_link(path("link")), kNotFound);
+}
+
+TEST_P(FileSystemConformance, OpenCanRefuseLinks) {
+  PENSTOCK_EXPECT_OK(make_directories(fs(), path("d/sub")));
+  make("d/sub/f", "abc");
+  PENSTOCK_EXPECT_OK(fs().make_symlink("d", path("to-d")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("f", path("d/sub/to-f")));
+  PENSTOCK_EXPECT_OK(fs().make_symlink("nowhere", path("dangling")));
+  const auto try_strictly = [this](std::string_view name, Create create) {
+    OpenOptions strict = options(create);
+    strict.follow_links = false;
+    return fs().open(path(name), strict);
+  };
+  EXPECT_EQ(read_string(**try_strictly("d/sub/f", Create::kNever), 0, 10), "abc");
+  EXPECT_EQ(read_string(**try_strictly("d/./sub/../sub/f", Create::kIfMissing), 0, 10), "abc");
+  for (const char* name : {"to-d/sub/f", "d/sub/to-f", "dangling", "dangling/f", "to-d/no"}) {
+    for (const Create create : {Create::kNever, Create::kIfMissing, Create::kTruncate}) {
+      PENSTOCK_EXPECT_ERROR(try_strictly(name, create), kInvalid);
+      EXPECT_EQ(errno_of(try_strictly(name, create)), ELOOP) << name;
+    }
+  }
+  EXPECT_EQ(contents("d/sub/f"), "abc");
+  PENSTOCK_EXPECT_ERROR(try_strictly("d/sub/to-f", Create::kMustNotExist), kExists);
+  PENSTOCK_EXPECT_ERROR(try_strictly("to-d/new", Create::kMustNotExist), kInvalid);
+  PENSTOCK_EXPECT_ERROR(try_strictly("d/no", Create::kNever), kNotFound);
+  PENSTOCK_EXPECT_ERROR(try_strictly("d/no/f", Create::kIfMissing), kNotFound);
+  PENSTOCK_EXPECT_ERROR(try_strictly("d/sub/f/g", Create::kIfMissing), kNotFound);
+  PENSTOCK_EXPECT_OK(try_strictly("d/new", Create::kMustNotExist));
+  EXPECT_EQ(fs().stat(path("d/new"))->mode, fs().stat(path("d/sub/f"))->mode);
+  PENSTOCK_EXPECT_ERROR(fs().stat(path("nowhere")), kNotFound);
 }
 
 TEST_P(FileSystemConformance, RenameMoves) {

@@ -1,9 +1,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -59,6 +61,21 @@ int open_flags(const OpenOptions& options) {
   // A pipe without another end would make open wait.
   if (options.plain_only) flags |= O_NOFOLLOW | O_NONBLOCK;
   return flags;
+}
+
+int open_without_links(const char* path, int flags, mode_t permissions) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags);
+  how.mode = (flags & O_CREAT) != 0 ? permissions : 0;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)));
+}
+
+// Not before Linux 5.6, nor in containers whose rules are older than that.
+bool can_open_without_links() {
+  const int root = open_without_links("/", O_PATH | O_CLOEXEC, 0);
+  if (root >= 0) ::close(root);
+  return root >= 0;
 }
 
 // Closes on the way out, unless released.
@@ -248,11 +265,14 @@ class LocalFileSystemImpl final : public LocalFileSystem {
     if (result < 0) return errno_error(errno, fmt::format("{} {}", action, path));
     return {};
   }
+  // The descriptor, or -1 and errno.
+  int open_path(const std::string& path, const OpenOptions& options) const;
   // Puts `fd` into the mode asked for, or tells why not.
   static Result<void> apply_mode(const OpenOptions& options, TransferTarget& target,
                                  const std::string& path);
 
   LocalShared shared_;
+  const bool opens_without_links_ = can_open_without_links();
 };
 
 Result<void> LocalFileSystemImpl::apply_mode(const OpenOptions& options, TransferTarget& target,
@@ -281,10 +301,26 @@ Result<void> LocalFileSystemImpl::apply_mode(const OpenOptions& options, Transfe
   return {};
 }
 
+int LocalFileSystemImpl::open_path(const std::string& path, const OpenOptions& options) const {
+  const int flags = open_flags(options);
+  if (options.follow_links) return ::open(path.c_str(), flags, options.permissions);
+  if (opens_without_links_) return open_without_links(path.c_str(), flags, options.permissions);
+  // Part by part, then: a link that is made meanwhile may be followed.
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const Result<FileInfo> info =
+        stat_path(AT_FDCWD, path.substr(0, slash).c_str(), AT_SYMLINK_NOFOLLOW, path);
+    if (info.ok() && info->kind != FileKind::kSymlink) continue;
+    errno = info.ok() ? ELOOP : info.error().os_errno;
+    return -1;
+  }
+  return ::open(path.c_str(), flags | O_NOFOLLOW, options.permissions);
+}
+
 Result<std::unique_ptr<File>> LocalFileSystemImpl::open(const std::string& path,
                                                         const OpenOptions& options) {
   PENSTOCK_TRY(check_path(path));
-  Descriptor fd(::open(path.c_str(), open_flags(options), options.permissions));
+  Descriptor fd(open_path(path, options));
   if (fd.get() < 0 && options.plain_only && errno == ENXIO) return not_plain(path);
   if (fd.get() < 0) return errno_error(errno, fmt::format("open {}", path));
   if (options.plain_only) PENSTOCK_TRY(check_plain(fd.get(), path));

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -134,6 +135,22 @@ TEST_P(LocalFileSystemTest, ManyChainsOfRegisteredReadsFromCompletions) {
   for (unsigned i = 0; i < held.size(); ++i) chain.step(held[i], i);
   finished.wait();
   for (const Buffer& buffer : held) EXPECT_EQ(buffer.data()[4095], std::byte{7});
+}
+
+// A region's id is given to other memory before the rings have heard that the first is gone.
+TEST_P(LocalFileSystemTest, AReusedRegionIsNotDroppedWithItsPredecessor) {
+  const auto file = make_file("f", kMiB, CacheMode::kDirect);
+  const auto buffers = *BufferProvider::create({.budget_bytes = 8 * kMiB});
+  const std::array<Buffer, 2> memory = {*buffers->take(kMiB), *buffers->take(kMiB)};
+  MemoryRegistrar& registrar = *fs_->registrar();
+  for (size_t turn = 0; turn < 1000; ++turn) {
+    const Buffer& buffer = memory[turn % 2];
+    const uint32_t region = registrar.add_region(buffer.bytes());
+    IoRequest request = IoRequest::read(0, MemorySlice(buffer.data(), 4096, region), {});
+    const Result<void> got = run_all(*file, std::span(&request, 1));
+    if (region != 0) registrar.remove_region(region);
+    ASSERT_TRUE(got.ok()) << turn << ": " << got.error().to_string();
+  }
 }
 
 TEST_P(LocalFileSystemTest, ASmallQueueStillTakesALargeBatch) {
@@ -297,10 +314,10 @@ TEST(LocalFileSystemOptions, AreRefusedBeforeAnyThreadStarts) {
 }
 
 // As a container's seccomp profile does.
-void refuse_io_uring() {
+void refuse_call(uint32_t number) {
   const sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -314,7 +331,7 @@ void refuse_io_uring() {
 TEST(LocalFileSystemFallback, ThreadsWhereIoUringIsRefusedAndSaidOnce) {
   EXPECT_EXIT(
       {
-        refuse_io_uring();
+        refuse_call(SYS_io_uring_setup);
         int lines = 0;
         set_log_sink([&](std::string_view line) {
           lines += line.find("using threads") != std::string_view::npos;
@@ -325,6 +342,32 @@ TEST(LocalFileSystemFallback, ThreadsWhereIoUringIsRefusedAndSaidOnce) {
         const bool fell_back = fs.ok() && again.ok() && (*fs)->engine() == EngineKind::kThreads;
         const bool refused = !insisted.ok() && insisted.error().code == ErrorCode::kUnsupported;
         ::_exit(fell_back && refused && lines == 1 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(LocalFileSystemFallback, LinksAreRefusedPartByPartWhereTheKernelCannot) {
+  const ScratchDirectory scratch;
+  const std::string& path = scratch.path();
+  EXPECT_EXIT(
+      {
+        refuse_call(SYS_openat2);
+        const auto fs = std::move(*open_local_file_system({.engine = EngineKind::kThreads}));
+        const auto open = [&](const std::string& name, Create create) {
+          const auto file = fs->open(
+              path + name, {.access = Access::kReadWrite, .create = create, .follow_links = false});
+          return file.ok() ? 0 : file.error().os_errno;
+        };
+        const bool made = fs->make_directory(path + "/d").ok() &&
+                          fs->make_symlink("d", path + "/to-d").ok() &&
+                          fs->make_symlink("f", path + "/d/to-f").ok();
+        const bool right =
+            open("/d/f", Create::kMustNotExist) == 0 && open("/d/f", Create::kNever) == 0 &&
+            open("/to-d/f", Create::kNever) == ELOOP &&
+            open("/to-d/new", Create::kIfMissing) == ELOOP &&
+            open("/d/to-f", Create::kNever) == ELOOP && open("/no/f", Create::kNever) == ENOENT &&
+            open("/d/f", Create::kMustNotExist) == EEXIST;
+        ::_exit(made && right ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }

@@ -76,7 +76,8 @@ MemoryDisk::MemoryDisk(MemoryOptions options) : options_(std::move(options)) {
   root.synced_attributes = root.attributes;
 }
 
-Result<MemoryDisk::Place> MemoryDisk::find(const MemoryCall& call, bool follow_last) const {
+Result<MemoryDisk::Place> MemoryDisk::find(const MemoryCall& call, bool follow_last,
+                                           bool refuse_links) const {
   if (call.path.empty()) return call.error(ENOENT);
   if (call.path.size() >= PATH_MAX) return call.error(ENAMETOOLONG);
   std::deque<std::string> names;
@@ -101,7 +102,7 @@ Result<MemoryDisk::Place> MemoryDisk::find(const MemoryCall& call, bool follow_l
     place.inode = found == directory.names.end() ? 0 : found->second;
     if (place.inode == 0 || at(place.inode).kind != FileKind::kSymlink) continue;
     if (names.empty() && !follow_last && !place.wants_directory) continue;
-    if (links_left-- == 0) return call.error(ELOOP);
+    if (refuse_links || links_left-- == 0) return call.error(ELOOP);
     const std::string& target = at(place.inode).target;
     if (names.empty() && target.back() == '/') place.wants_directory = true;
     prepend_names(names, target);
@@ -146,18 +147,22 @@ Result<InodeId> MemoryDisk::make_inode(const MemoryCall& call, const Place& plac
   return id;
 }
 
-Result<InodeId> MemoryDisk::open(const std::string& path, Create create, mode_t permissions,
-                                 bool follow) {
+Result<InodeId> MemoryDisk::open(const std::string& path, const OpenOptions& options) {
   const MemoryCall call{"open", path};
-  const Place place = PENSTOCK_TRY(find(call, follow && create != Create::kMustNotExist));
+  const Create create = options.create;
+  const bool follow_last = create != Create::kMustNotExist && !options.plain_only;
+  const Place place = PENSTOCK_TRY(find(call, follow_last, !options.follow_links));
   InodeId id = place.inode;
   if (id == 0) {
     if (create == Create::kNever) return call.error(ENOENT);
     if (place.wants_directory) return call.error(EISDIR);
-    id = PENSTOCK_TRY(make_inode(call, place, FileKind::kFile, permissions));
+    id = PENSTOCK_TRY(make_inode(call, place, FileKind::kFile, options.permissions));
   } else {
     if (create == Create::kMustNotExist) return call.error(EEXIST);
-    if (at(id).kind == FileKind::kDirectory) return call.error(EISDIR);
+    const bool only_looks = options.access == Access::kRead && create == Create::kNever;
+    if (at(id).kind == FileKind::kDirectory && (!only_looks || options.plain_only)) {
+      return call.error(EISDIR);
+    }
     if (at(id).kind == FileKind::kSymlink) return call.error(ELOOP);
     if (create == Create::kTruncate) PENSTOCK_TRY(resize(call, id, 0));
   }

@@ -67,8 +67,7 @@ class MemoryDisk {
   uint64_t boot() const { return boot_; }
 
   // The namespace.
-  Result<InodeId> open(const std::string& path, Create create, mode_t permissions,
-                       bool follow = true);
+  Result<InodeId> open(const std::string& path, const OpenOptions& options);
   void close(InodeId id);
   Result<FileInfo> stat(const std::string& path, bool follow) const;
   Result<std::string> read_link(const std::string& path) const;
@@ -135,7 +134,7 @@ class MemoryDisk {
 
   Inode& at(InodeId id) { return inodes_.at(id); }
   const Inode& at(InodeId id) const { return inodes_.at(id); }
-  Result<Place> find(const MemoryCall& call, bool follow_last) const;
+  Result<Place> find(const MemoryCall& call, bool follow_last, bool refuse_links = false) const;
   Result<InodeId> find_existing(const MemoryCall& call, bool follow_last) const;
   Result<InodeId> make_inode(const MemoryCall& call, const Place& place, FileKind kind,
                              mode_t permissions, std::string target = {});

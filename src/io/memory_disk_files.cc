@@ -38,6 +38,7 @@ FileInfo MemoryDisk::info(InodeId id) const {
 }
 
 Result<size_t> MemoryDisk::read(InodeId id, uint64_t offset, std::span<std::byte> into) const {
+  if (at(id).kind == FileKind::kDirectory) return errno_error(EISDIR, "read of a directory");
   if (offset > kFileBytesMax) return 0;  // Nothing can be there.
   return at(id).content.current().read(offset, into);
 }

@@ -213,8 +213,7 @@ Result<std::unique_ptr<File>> MemoryFileSystem::open(const std::string& path,
                                                      const OpenOptions& options) {
   std::lock_guard lock(core_->mutex);
   const CacheMode mode = PENSTOCK_TRY(choose_mode(core_->disk.options(), path, options));
-  const InodeId inode = PENSTOCK_TRY(
-      core_->disk.open(path, options.create, options.permissions, !options.plain_only));
+  const InodeId inode = PENSTOCK_TRY(core_->disk.open(path, options));
   return std::unique_ptr<File>(
       std::make_unique<MemoryFile>(*core_, path, inode, options.access, mode));
 }
@@ -294,7 +293,8 @@ Result<SpaceInfo> MemoryFileSystem::space(const std::string& path) {
 
 Result<std::unique_ptr<FileLock>> MemoryFileSystem::try_lock(const std::string& path) {
   std::lock_guard lock(core_->mutex);
-  const InodeId inode = PENSTOCK_TRY(core_->disk.open(path, Create::kIfMissing, 0644, false));
+  const InodeId inode = PENSTOCK_TRY(core_->disk.open(
+      path, {.access = Access::kReadWrite, .create = Create::kIfMissing, .plain_only = true}));
   if (!core_->locked.insert(inode).second) {
     core_->disk.close(inode);
     return MemoryCall{"lock", path}.error(EAGAIN);

@@ -47,11 +47,12 @@ class UringEngine final : public Engine {
   uint32_t add_region(std::span<std::byte> memory) override { return regions_.add(memory); }
 
   void remove_region(uint32_t region) override {
-    regions_.remove(region);
+    const uint64_t generation = regions_.remove(region);
     // Not waited for: until a ring gets to it, the kernel keeps the pages alive, so unmapping them
-    // is safe.
+    // is safe. By then the id may stand for other memory.
     for (const auto& ring : rings_) {
-      ring->post([ring = ring.get(), region] { ring->drop_region_here(region); });
+      ring->post(
+          [ring = ring.get(), region, generation] { ring->drop_region_here(region, generation); });
     }
   }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/log.h"
 #include "base/thread_pool.h"
@@ -34,9 +35,9 @@ uint32_t RegionTable::add(std::span<std::byte> memory) {
   return 0;
 }
 
-void RegionTable::remove(uint32_t region) {
+uint64_t RegionTable::remove(uint32_t region) {
   std::lock_guard lock(mutex_);
-  entries_[region - 1] = {};
+  return std::exchange(entries_[region - 1], {}).generation;
 }
 
 RegionTable::Entry RegionTable::get(uint32_t region) const {
@@ -248,8 +249,8 @@ bool Ring::region_ready(uint32_t region) {
   return false;
 }
 
-void Ring::drop_region_here(uint32_t region) {
-  if (registered_generation_[region] == 0) return;
+void Ring::drop_region_here(uint32_t region, uint64_t generation) {
+  if (registered_generation_[region] != generation) return;
   const iovec nothing{};
   io_uring_register_buffers_update_tag(&ring_, region - 1, &nothing, nullptr, 1);
   registered_generation_[region] = 0;

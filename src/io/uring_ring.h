@@ -30,7 +30,7 @@ class RegionTable {
 
   // An id from 1 to kRegions, or 0 when all are taken.
   uint32_t add(std::span<std::byte> memory);
-  void remove(uint32_t region);
+  uint64_t remove(uint32_t region);  // The generation that it had.
   Entry get(uint32_t region) const;
 
  private:
@@ -61,7 +61,8 @@ class Ring {
   // From this ring's thread only: never waits.
   void submit_here(RawOpList& ops);
   void forget_here(FixedFile& file);
-  void drop_region_here(uint32_t region);
+  // Nothing when the ring has a later generation of the region already.
+  void drop_region_here(uint32_t region, uint64_t generation);
 
  private:
   void run(std::promise<Result<void>>& started);

@@ -18,9 +18,10 @@ constexpr uint32_t kRounds = 3;  // Of beginning anew because the source changed
 // source's etag, asked for first, is named in each request, so that all parts are of one version.
 class Copy : public std::enable_shared_from_this<Copy> {
  public:
-  Copy(S3Client& client, std::string from, std::string to, const S3StoreSettings& settings,
-       const CallOptions& options, Done<ObjectInfo> done)
-      : client_(client),
+  Copy(S3Client& source_client, std::string from, S3Client& client, std::string to,
+       const S3StoreSettings& settings, const CallOptions& options, Done<ObjectInfo> done)
+      : source_client_(source_client),
+        client_(client),
         from_(std::move(from)),
         to_(std::move(to)),
         settings_(settings),
@@ -41,6 +42,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
   void complete();
   void fail(Error error);
 
+  S3Client& source_client_;
   S3Client& client_;
   const std::string from_;
   const std::string to_;
@@ -61,7 +63,7 @@ class Copy : public std::enable_shared_from_this<Copy> {
 
 void Copy::start() {
   ++round_;
-  head_object(client_, from_, options_,
+  head_object(source_client_, from_, options_,
               [self = shared_from_this()](Result<ObjectInfo> source, const auto&) {
                 self->on_source(std::move(source));
               });
@@ -71,7 +73,7 @@ void Copy::on_source(Result<ObjectInfo> source) {
   if (!source.ok()) return done_(std::move(source).error());
   source_ = std::move(*source);
   // S3 refuses to copy an object onto itself; it is its own copy already.
-  if (from_ == to_) return done_(source_);
+  if (from_ == to_ && source_client_.bucket() == client_.bucket()) return done_(source_);
   if (source_.size <= settings_.copy_bytes_max) return copy_whole();
   copy_parts();
 }
@@ -81,7 +83,7 @@ S3Request Copy::copy_request() const {
   request.op = S3Op::kCopy;
   request.method = HttpMethod::kPut;
   request.key = to_;
-  request.headers = {{"x-amz-copy-source", "/" + percent_encode(client_.bucket(), false) + "/" +
+  request.headers = {{"x-amz-copy-source", "/" + percent_encode(source_client_.bucket(), false) + "/" +
                                                percent_encode(from_, true)}};
   if (!source_.etag.empty()) {
     request.headers.emplace_back("x-amz-copy-source-if-match", source_.etag);
@@ -193,10 +195,11 @@ void Copy::fail(Error error) {
 
 }  // namespace
 
-void copy_object(S3Client& client, const std::string& from, const std::string& to,
-                 const S3StoreSettings& settings, const CallOptions& options,
-                 Done<ObjectInfo> done) {
-  std::make_shared<Copy>(client, from, to, settings, options, std::move(done))->start();
+void copy_object(S3Client& source_client, const std::string& from, S3Client& client,
+                 const std::string& to, const S3StoreSettings& settings,
+                 const CallOptions& options, Done<ObjectInfo> done) {
+  std::make_shared<Copy>(source_client, from, client, to, settings, options, std::move(done))
+      ->start();
 }
 
 }  // namespace penstock::store

@@ -37,13 +37,19 @@ std::string server_start(const Listing& listing) {
   return listing.after.substr(0, slash + 1) + std::string(kLastCharacter);
 }
 
-// Keys that others put into the bucket and that no store can name are not shown.
-bool is_shown(const Listing& listing, std::string_view full, std::string_view without_slash) {
+bool is_asked_for(const Listing& listing, std::string_view full) {
   return full > listing.store_prefix + listing.options.start_after &&
-         full.starts_with(listing.prefix()) &&
-         check_key(
-             without_slash.substr(std::min(listing.store_prefix.size(), without_slash.size())))
-             .ok();
+         full.starts_with(listing.prefix());
+}
+
+// Whether the page shows it. Keys that others put into the bucket and that no store can name are
+// shown apart.
+bool take_name(Listing& listing, std::string_view full, std::string_view without_slash) {
+  if (!is_asked_for(listing, full)) return false;
+  const size_t cut = listing.store_prefix.size();
+  if (check_key(without_slash.substr(std::min(cut, without_slash.size()))).ok()) return true;
+  listing.page.odd.emplace_back(full.substr(cut));
+  return false;
 }
 
 Result<void> check_order(const S3Listing& answer) {
@@ -62,13 +68,13 @@ Result<void> check_order(const S3Listing& answer) {
 void take_entries(Listing& listing) {
   const size_t cut = listing.store_prefix.size();
   for (ObjectInfo& object : listing.answer.objects) {
-    if (!is_shown(listing, object.key, object.key)) continue;
+    if (!take_name(listing, object.key, object.key)) continue;
     object.key.erase(0, cut);
     listing.page.objects.push_back(std::move(object));
   }
   for (const std::string& folder : listing.answer.folders) {
     const std::string_view name = std::string_view(folder).substr(0, folder.size() - 1);
-    if (folder.ends_with('/') && is_shown(listing, folder, name)) {
+    if (folder.ends_with('/') && take_name(listing, folder, name)) {
       listing.page.folders.push_back(folder.substr(cut));
     }
   }
@@ -83,7 +89,8 @@ void on_listed(const std::shared_ptr<Listing>& listing, const Result<HttpRespons
   if (!answer.objects.empty()) last = std::max(last, answer.objects.back().key);
   if (!answer.folders.empty()) last = std::max(last, answer.folders.back());
   take_entries(*listing);
-  const bool is_empty = listing->page.objects.empty() && listing->page.folders.empty();
+  const ListPage& page = listing->page;
+  const bool is_empty = page.objects.empty() && page.folders.empty() && page.odd.empty();
   const bool has_moved = last != listing->after;
   listing->after = std::move(last);
   listing->continuation = has_moved ? "" : answer.continuation;

@@ -243,14 +243,32 @@ void S3Store::async_remove(std::vector<std::string> keys, CallOptions options,
 
 void S3Store::async_copy(std::string from, std::string to, CallOptions options,
                          Done<ObjectInfo> done) {
+  async_copy_from(*this, std::move(from), std::move(to), std::move(options), std::move(done));
+}
+
+void S3Store::async_copy_from(S3Store& source, std::string from, std::string to,
+                              CallOptions options, Done<ObjectInfo> done) {
   if (!(done = enter(std::move(done)))) return;
+  if (&source != this && !(done = source.enter(std::move(done)))) return;
   Result<void> checked = check_writable();
-  if (checked.ok()) checked = check_full_key(from);
+  if (checked.ok()) checked = source.check_full_key(from);
   if (checked.ok()) checked = check_full_key(to);
   if (!checked.ok()) return refuse(std::move(done), checked.error());
   const std::string full_to = prefix_ + to;
-  copy_object(*client_, prefix_ + from, full_to, settings_, options,
+  copy_object(*source.client_, source.prefix_ + from, *client_, full_to, settings_, options,
               with_key(std::move(to), std::move(done)));
+}
+
+std::optional<S3Pair> copies_within_s3(ObjectStore& from, ObjectStore& to) {
+  auto* const source = dynamic_cast<S3Store*>(&from);
+  auto* const target = dynamic_cast<S3Store*>(&to);
+  if (source == nullptr || target == nullptr) return std::nullopt;
+  const S3Options& a = source->client().options();
+  const S3Options& b = target->client().options();
+  const bool is_one = a.endpoint == b.endpoint && a.access_key == b.access_key &&
+                      a.secret_key == b.secret_key && a.session_token == b.session_token;
+  if (!is_one) return std::nullopt;
+  return S3Pair{source, target};
 }
 
 void S3Store::async_flush(CallOptions options, Done<void> done) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/gate.h"
@@ -38,6 +39,10 @@ class S3Store : public ObjectStore {
   std::string description() const override;
   std::string identity() const override { return client_->identity() + prefix_; }
 
+  // As async_copy(), from another store of the same server. Requires copies_within_s3().
+  void async_copy_from(S3Store& source, std::string from, std::string to, CallOptions options,
+                       Done<ObjectInfo> done);
+
   S3Client& client() { return *client_; }
 
  private:
@@ -58,6 +63,14 @@ class S3Store : public ObjectStore {
   Gate gate_;
 };
 
+// Both as stores of S3 at one server and for one user, so that objects can be copied from one to the
+// other without their bytes coming here; nothing when they are not.
+struct S3Pair {
+  S3Store* from;  // Never null.
+  S3Store* to;
+};
+std::optional<S3Pair> copies_within_s3(ObjectStore& from, ObjectStore& to);
+
 Result<std::unique_ptr<S3Store>> make_s3_store(const std::string& bucket, const std::string& prefix,
                                                const S3Options& options,
                                                const S3StoreSettings& settings);
@@ -68,9 +81,9 @@ void list_objects(S3Client& client, const std::string& prefix, ListOptions optio
                   Done<ListPage> done);
 void remove_objects(S3Client& client, const std::string& prefix, std::vector<std::string> keys,
                     const CallOptions& options, Done<std::vector<RemoveFailure>> done);
-void copy_object(S3Client& client, const std::string& from, const std::string& to,
-                 const S3StoreSettings& settings, const CallOptions& options,
-                 Done<ObjectInfo> done);
+void copy_object(S3Client& source_client, const std::string& from, S3Client& client,
+                 const std::string& to, const S3StoreSettings& settings,
+                 const CallOptions& options, Done<ObjectInfo> done);
 std::unique_ptr<Upload> make_s3_upload(std::shared_ptr<S3Client> client, std::string key,
                                        std::string shown_key, const PutOptions& options);
 

@@ -25,6 +25,19 @@ Result<T> wait_for(Start start) {
   return answer.get();
 }
 
+// So that an object of that size has no more parts than there may be.
+size_t part_bytes_for(const S3Options& options, std::optional<uint64_t> size) {
+  const uint64_t needed = (size.value_or(0) + kPartsMax - 1) / kPartsMax;
+  if (needed <= options.part_bytes) return options.part_bytes;
+  return (needed + kMiB - 1) / kMiB * kMiB;
+}
+
+// Larger parts, fewer of them: the memory stays about the same.
+size_t buffers_for(const S3Options& options, size_t part_bytes) {
+  const uint64_t fit = options.parts_in_flight * options.part_bytes / part_bytes;
+  return std::max<uint64_t>(fit, std::min<uint32_t>(options.parts_in_flight, 2));
+}
+
 // An object written piece by piece. As long as it fits into one part nothing is sent, and finish()
 // is a plain PUT. Memory: at most parts_in_flight buffers of part_bytes, the one being filled
 // included.
@@ -36,6 +49,8 @@ class S3Upload : public Upload {
         key_(std::move(key)),
         shown_key_(std::move(shown_key)),
         options_(options),
+        part_bytes_(part_bytes_for(client_->options(), options.size)),
+        buffers_max_(buffers_for(client_->options(), part_bytes_)),
         on_cancel_(options.cancel, [this] { stop_.request_stop(); }) {
     options_.cancel = stop_.get_token();
   }
@@ -59,6 +74,8 @@ class S3Upload : public Upload {
   const std::string key_;
   const std::string shown_key_;
   PutOptions options_;
+  const size_t part_bytes_;
+  const size_t buffers_max_;
   std::stop_source stop_;
   std::stop_callback<std::function<void()>> on_cancel_;
 
@@ -89,8 +106,7 @@ Result<void> S3Upload::check_open() {
 // Waits for a buffer to fill.
 Result<void> S3Upload::take_buffer() {
   std::unique_lock lock(mutex_);
-  const size_t most = client_->options().parts_in_flight;
-  changed_.wait(lock, [&] { return error_ || !free_.empty() || buffers_.size() < most; });
+  changed_.wait(lock, [&] { return error_ || !free_.empty() || buffers_.size() < buffers_max_; });
   if (error_) return *error_;
   if (free_.empty()) {
     buffers_.push_back(std::make_unique<Buffer>());
@@ -104,13 +120,12 @@ Result<void> S3Upload::take_buffer() {
 
 Result<void> S3Upload::write(std::span<const std::byte> bytes) {
   PENSTOCK_TRY(check_open());
-  const size_t part_bytes = client_->options().part_bytes;
   while (!bytes.empty()) {
     // A full part goes only when more follows, so that what fits into one stays a plain PUT.
-    if (filling_ != nullptr && filling_->size() == part_bytes) PENSTOCK_TRY(send_part());
+    if (filling_ != nullptr && filling_->size() == part_bytes_) PENSTOCK_TRY(send_part());
     if (filling_ == nullptr) PENSTOCK_TRY(take_buffer());
-    const size_t count = std::min(bytes.size(), part_bytes - filling_->size());
-    if (size_ >= part_bytes) filling_->reserve(part_bytes);  // It will be filled.
+    const size_t count = std::min(bytes.size(), part_bytes_ - filling_->size());
+    if (size_ >= part_bytes_) filling_->reserve(part_bytes_);  // It will be filled.
     filling_->insert(filling_->end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(count));
     bytes = bytes.subspan(count);
     size_ += count;
@@ -132,7 +147,7 @@ Result<void> S3Upload::send_part() {
       error_ = make_error(
           ErrorCode::kInvalid,
           fmt::format("{} is larger than 10000 parts of {}: raise the S3 option part_bytes",
-                      shown_key_, format_size(client_->options().part_bytes)));
+                      shown_key_, format_size(part_bytes_)));
       return *error_;
     }
     etags_.emplace_back();

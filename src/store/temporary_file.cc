@@ -42,9 +42,11 @@ class FileUpload final : public Upload {
 
 }  // namespace
 
-Result<std::unique_ptr<TemporaryFile>> TemporaryFile::create(io::FileSystem& fs, std::string path) {
-  std::unique_ptr<io::File> file = PENSTOCK_TRY(
-      fs.open(path, {.access = io::Access::kWrite, .create = io::Create::kMustNotExist}));
+Result<std::unique_ptr<TemporaryFile>> TemporaryFile::create(io::FileSystem& fs, std::string path,
+                                                             bool follow_links) {
+  std::unique_ptr<io::File> file = PENSTOCK_TRY(fs.open(path, {.access = io::Access::kWrite,
+                                                               .create = io::Create::kMustNotExist,
+                                                               .follow_links = follow_links}));
   return std::unique_ptr<TemporaryFile>(new TemporaryFile(fs, std::move(path), std::move(file)));
 }
 

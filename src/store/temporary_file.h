@@ -16,7 +16,8 @@ namespace penstock::store {
 class TemporaryFile {
  public:
   // kExists when the name is taken.
-  static Result<std::unique_ptr<TemporaryFile>> create(io::FileSystem& fs, std::string path);
+  static Result<std::unique_ptr<TemporaryFile>> create(io::FileSystem& fs, std::string path,
+                                                       bool follow_links = true);
   ~TemporaryFile();
 
   // Appends, looking at deadline and cancellation every few MiB.

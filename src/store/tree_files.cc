@@ -114,11 +114,27 @@ Result<TreeFile> TreeFiles::find(const std::string& key) const {
   return find_in_folder(key);
 }
 
+Result<std::unique_ptr<io::File>> TreeFiles::open(const std::string& key) const {
+  if (has_temporary_part(key)) return no_file(key);
+  if (root_is_real()) {
+    // The kernel refuses links faster than we find them. But nothing else than a file is opened: a
+    // pipe would wait for its other end.
+    const std::string path = path_of(key);
+    const io::FileInfo info = PENSTOCK_TRY(fs_.stat_link(path));
+    if (info.kind == io::FileKind::kFile) {
+      Result<std::unique_ptr<io::File>> file = fs_.open(path, {.follow_links = false});
+      if (file.ok() || file.error().os_errno != ELOOP) return file;
+    }
+  }
+  const TreeFile file = PENSTOCK_TRY(find(key));
+  return fs_.open(file.path, {});
+}
+
 Result<TreeFile> TreeFiles::find_in_folder(const std::string& key) const {
   std::string path = path_of(key);
   io::FileInfo info = PENSTOCK_TRY(fs_.stat_link(path));
   TreeFile file{std::move(path), info};
-  if (file.info.kind == io::FileKind::kSymlink && root_.starts_with('/')) {
+  if (file.info.kind == io::FileKind::kSymlink && root_is_real()) {
     const Result<std::string> real = real_path(fs_, file.path);
     if (!real.ok() && real.error().code == ErrorCode::kIo) return real.error();
     if (!real.ok() || !real->starts_with(root_ == "/" ? root_ : root_ + "/")) return no_file(key);

@@ -33,16 +33,20 @@ ObjectInfo tree_object_info(const std::string& key, const io::FileInfo& info);
 // `path` without symbolic links, "." and ".."; requires that it begins with '/'.
 Result<std::string> real_path(io::FileSystem& fs, const std::string& path);
 
-// Finds objects below a root.
+// Finds objects below a root, which is a real path or a relative one.
 // Threads: all calls from any thread.
 class TreeFiles {
  public:
   TreeFiles(io::FileSystem& fs, std::string root) : fs_(fs), root_(std::move(root)) {}
 
   std::string path_of(std::string_view key) const;
+  // Whether no part of the root's path is a link (unless somebody made it one since).
+  bool root_is_real() const { return root_.starts_with('/'); }
   // kNotFound when the key names no regular file, or the way to it leads through a link to a
   // directory, or its last part is a link that leads out of the tree or to no regular file.
   Result<TreeFile> find(const std::string& key) const;
+  // As find(), for reading.
+  Result<std::unique_ptr<io::File>> open(const std::string& key) const;
   // As find(), for a key in a folder that has_folder() knows: one call, unless it is a link.
   Result<TreeFile> find_in_folder(const std::string& key) const;
   // What is really there under the first so many bytes of a key, links not followed.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 #include <random>
 
@@ -119,8 +120,7 @@ Result<TreeFile> TreeStore::find(const std::string& key) const {
 
 Result<std::unique_ptr<io::File>> TreeStore::open(const std::string& key,
                                                   io::FileInfo& info) const {
-  const TreeFile found = PENSTOCK_TRY(find(key));
-  Result<std::unique_ptr<io::File>> file = fs_.open(found.path, {});
+  Result<std::unique_ptr<io::File>> file = files_.open(key);
   if (!file.ok() && is_missing(file.error())) return not_found(key);
   if (file.ok()) info = PENSTOCK_TRY((*file)->stat());
   return file;
@@ -190,10 +190,17 @@ Result<std::unique_ptr<TemporaryFile>> TreeStore::start_file(const std::string& 
     }
     begin = end + 1;
   }
+  const std::string path = files_.path_of(
+      fmt::format("{}{}{:016x}-{}", folder_of(key), kTreeTemporaryPrefix, session_, ++counter_));
+  // Mostly the folder is there, and one call does it. Else make_folder() finds out what is wrong; a
+  // link above the root, made since the store was opened, is not.
+  if (files_.root_is_real()) {
+    Result<std::unique_ptr<TemporaryFile>> file =
+        TemporaryFile::create(fs_, path, /*follow_links=*/false);
+    if (file.ok() || !(is_missing(file.error()) || file.error().os_errno == ELOOP)) return file;
+  }
   PENSTOCK_TRY(make_folder(folder_of(key)));
-  const std::string name =
-      fmt::format("{}{}{:016x}-{}", folder_of(key), kTreeTemporaryPrefix, session_, ++counter_);
-  return TemporaryFile::create(fs_, files_.path_of(name));
+  return TemporaryFile::create(fs_, path);
 }
 
 Result<ObjectInfo> TreeStore::publish(TemporaryFile& file, const std::string& key,

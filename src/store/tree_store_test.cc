@@ -213,6 +213,45 @@ TEST_F(TreeStoreTest, ListsOnlyTheDirectoriesItMust) {
   EXPECT_EQ(lists(few), 3);
 }
 
+TEST_F(TreeStoreTest, SmallObjectsCostFewCallsAtAnyDepth) {
+  io::FaultyFileSystem traced({}, fs_);
+  const auto store = open_tree_store(traced, "/tree", {.sync_before_publish = false});
+  ASSERT_THAT((*store)->put("a/b/c/d/first", make_bytes(10, 1)), IsOk());
+  const auto calls_of = [&traced](const std::function<void()>& action) {
+    const size_t before = traced.calls();
+    action();
+    std::string names;
+    for (const std::string& call : traced.trace()) {
+      const size_t space = call.find(' ');
+      if (std::stoul(call) <= before) continue;
+      names += call.substr(space + 1, call.find(' ', space + 1) - space);
+    }
+    return names;
+  };
+  EXPECT_EQ(calls_of([&] { (void)(*store)->put("a/b/c/d/k", make_bytes(10, 1)); }),
+            "open write stat close rename ");
+  PutOptions keeping;
+  keeping.mtime_ns = 1000;
+  EXPECT_EQ(calls_of([&] { (void)(*store)->put("a/b/c/d/k", make_bytes(10, 1), keeping); }),
+            "open write set_attributes stat close rename ");
+  Bytes into(10);
+  EXPECT_EQ(calls_of([&] { (void)(*store)->get("a/b/c/d/k", 0, into); }),
+            "stat open stat read stat ");
+}
+
+TEST_F(TreeStoreTest, PutsAndReadsGoThroughALinkAboveTheRoot) {
+  ASSERT_THAT(io::make_directories(fs_, "/disk/tree"), IsOk());
+  store_ = std::move(*open_tree_store(fs_, "/disk/tree"));
+  ASSERT_THAT(store_->put("a/k", make_bytes(10, 1)), IsOk());
+  ASSERT_THAT(fs_.rename("/disk", "/moved"), IsOk());
+  ASSERT_THAT(fs_.make_symlink("/moved", "/disk"), IsOk());
+  EXPECT_EQ(*get_all(*store_, "a/k"), make_bytes(10, 1));
+  ASSERT_THAT(store_->put("a/k", make_bytes(10, 2)), IsOk());
+  ASSERT_THAT(store_->put("b/k", make_bytes(10, 3)), IsOk());
+  EXPECT_EQ(*get_all(*store_, "a/k"), make_bytes(10, 2));
+  EXPECT_THAT(keys(), ::testing::ElementsAre("a/k", "b/k"));
+}
+
 TEST_F(TreeStoreTest, ListsHugeDirectories) {
   name_window_max = 1000;
   for (int i = 0; i < 4200; ++i) {

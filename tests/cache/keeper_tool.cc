@@ -98,7 +98,8 @@ class Member {
     const KeeperStatus status = keeper_->status();
     return fmt::format(
         "member={} evictor={} known={} used={} limit={} entries={} members={} evictions={} room={} "
-        "flooded={} start_ms={:.3f} reserve_ms={:.3f} known_ms={:.3f} index_bytes={} memory_bytes={}",
+        "flooded={} start_ms={:.3f} reserve_ms={:.3f} known_ms={:.3f} index_bytes={} "
+        "memory_bytes={}",
         directory_.member(), int{status.evictor}, int{status.known}, status.used_bytes,
         status.limit_bytes, status.entries, status.members, status.evictions, keeper_->room_bytes(),
         flooded_.load(), start_ms_, reserve_ms_.load(), known_ms_.load(), status.index_bytes,
@@ -168,13 +169,10 @@ std::string answer(Member& member, const std::string& line) {
 
 Result<void> run(int argc, char** argv) {
   const auto fs = PENSTOCK_TRY(io::open_local_file_system({.engine = io::EngineKind::kThreads}));
-  const auto directory =
-      PENSTOCK_TRY(CacheDirectory::open(*fs, argv[1], io::CacheMode::kBuffered));
+  const auto directory = PENSTOCK_TRY(CacheDirectory::open(*fs, argv[1], io::CacheMode::kBuffered));
   KeeperOptions options{.quota = {.bytes = std::stoull(argv[2])}, .free_floor = {.bytes = 0}};
   if (argc > 3) options.tick = std::chrono::milliseconds(std::stoull(argv[3]));
-  options.on_error = [](const Error& error) {
-    std::cerr << error.to_string() << std::endl;
-  };
+  options.on_error = [](const Error& error) { std::cerr << error.to_string() << std::endl; };
   Member member(*directory, options);
   std::cout << "ready" << std::endl;
   std::string line;

@@ -19,7 +19,11 @@ class Member:
     def __init__(self, directory, quota, tick_ms=100):
         command = [TOOL, directory, str(quota), str(tick_ms)]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout.readline() == "ready\n"
 
@@ -82,7 +86,9 @@ def bytes_there_now(directory, members):
         member.send(signal.SIGSTOP)
     for member in members:
         state = f"/proc/{member.process.pid}/stat"
-        eventually(lambda state=state: pathlib.Path(state).read_text().rsplit(")")[-1].split()[0] == "T")
+        eventually(
+            lambda state=state: pathlib.Path(state).read_text().rsplit(")")[-1].split()[0] == "T"
+        )
     total = bytes_there(directory)
     for member in members:
         member.send(signal.SIGCONT)

@@ -146,13 +146,17 @@ TEST_F(S3CacheTest, AnObjectReplacedMidwayIsNeverMixed) {
   const std::vector<std::byte> before = bytes_;
   const std::vector<std::byte> after = store::random_bytes(bytes_.size(), 8);
   hooked_->set_hook([&](uint64_t number) {
-    if (number == 4) ASSERT_TRUE(direct_->put("k", after).ok());
+    if (number == 4) {
+      ASSERT_TRUE(direct_->put("k", after).ok());
+    }
   });
   const auto by_version = read(true);
   ASSERT_FALSE(by_version.ok());
   EXPECT_EQ(by_version.error().code, ErrorCode::kChanged);
   hooked_->set_hook([&](uint64_t number) {
-    if (number == 4) ASSERT_TRUE(direct_->put("k", before).ok());
+    if (number == 4) {
+      ASSERT_TRUE(direct_->put("k", before).ok());
+    }
   });
   const auto current = read(false);
   ASSERT_TRUE(current.ok()) << current.error().to_string();

@@ -1,0 +1,196 @@
+// File systems in memory with the manners of others: for tests.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/memory_file_system.h"
+#include "penstock/io.h"
+
+namespace penstock::sync {
+
+// Passes every call on. What differs is overridden.
+class PassingFileSystem : public io::FileSystem {
+ public:
+  explicit PassingFileSystem(io::FileSystem& inner) : inner_(inner) {}
+
+  Result<std::unique_ptr<io::File>> open(const std::string& path,
+                                         const io::OpenOptions& options) override {
+    return inner_.open(map(path), options);
+  }
+  Result<io::FileInfo> stat(const std::string& path) override { return inner_.stat(map(path)); }
+  Result<io::FileInfo> stat_link(const std::string& path) override {
+    return inner_.stat_link(map(path));
+  }
+  Result<std::string> read_link(const std::string& path) override {
+    return inner_.read_link(map(path));
+  }
+  Result<void> make_symlink(const std::string& target, const std::string& path) override {
+    return inner_.make_symlink(target, map(path));
+  }
+  Result<void> rename(const std::string& from, const std::string& to,
+                      io::RenameMode mode) override {
+    return inner_.rename(map(from), map(to), mode);
+  }
+  Result<void> remove(const std::string& path) override { return inner_.remove(map(path)); }
+  Result<void> remove_directory(const std::string& path) override {
+    return inner_.remove_directory(map(path));
+  }
+  Result<void> make_directory(const std::string& path, mode_t permissions) override {
+    return inner_.make_directory(map(path), permissions);
+  }
+  Result<void> list(const std::string& path,
+                    const std::function<bool(const io::DirectoryEntry&)>& visit) override {
+    return inner_.list(map(path), visit);
+  }
+  Result<void> sync_directory(const std::string& path) override {
+    return inner_.sync_directory(map(path));
+  }
+  Result<void> sync_file_system(const std::string& path) override {
+    return inner_.sync_file_system(map(path));
+  }
+  Result<io::SpaceInfo> space(const std::string& path) override { return inner_.space(map(path)); }
+  Result<std::unique_ptr<io::FileLock>> try_lock(const std::string& path) override {
+    return inner_.try_lock(map(path));
+  }
+  std::string boot_id() override { return inner_.boot_id(); }
+  std::string description() const override { return inner_.description(); }
+
+ protected:
+  virtual std::string map(const std::string& path) { return path; }
+
+ private:
+  io::FileSystem& inner_;
+};
+
+// "A" and "a" are one name; the first way in which it was written is kept.
+class FoldingFileSystem : public PassingFileSystem {
+ public:
+  using PassingFileSystem::PassingFileSystem;
+
+ protected:
+  std::string map(const std::string& path) override {
+    std::string real;
+    size_t begin = 0;
+    while (begin < path.size()) {
+      const size_t end = std::min(path.find('/', begin), path.size());
+      if (end > begin) real += "/" + find(real, path.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return real.empty() ? "/" : real;
+  }
+
+ private:
+  static std::string folded(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+  }
+  std::string find(const std::string& directory, const std::string& name) {
+    std::string found = name;
+    (void)PassingFileSystem::list(directory, [&](const io::DirectoryEntry& entry) {
+      if (folded(entry.name) == folded(name)) found = entry.name;
+      return entry.name != name;
+    });
+    return found;
+  }
+};
+
+// Passes every call on to a file.
+class PassingFile : public io::File {
+ public:
+  explicit PassingFile(std::unique_ptr<io::File> inner) : inner_(std::move(inner)) {}
+
+  Result<size_t> read(uint64_t offset, std::span<std::byte> into) override {
+    return inner_->read(offset, into);
+  }
+  Result<void> write(uint64_t offset, std::span<const std::byte> from) override {
+    return inner_->write(offset, from);
+  }
+  using io::File::submit;
+  void submit(std::span<io::IoRequest> requests) override { inner_->submit(requests); }
+  Result<void> sync() override { return inner_->sync(); }
+  Result<void> data_sync() override { return inner_->data_sync(); }
+  Result<void> allocate(uint64_t offset, uint64_t length) override {
+    return inner_->allocate(offset, length);
+  }
+  Result<void> truncate(uint64_t size) override { return inner_->truncate(size); }
+  Result<void> advise(io::Advice advice, uint64_t offset, uint64_t length) override {
+    return inner_->advise(advice, offset, length);
+  }
+  Result<void> set_attributes(std::optional<uint32_t> mode,
+                              std::optional<int64_t> mtime_ns) override {
+    return inner_->set_attributes(mode, mtime_ns);
+  }
+  Result<io::FileInfo> stat() override { return inner_->stat(); }
+  io::CacheMode mode() const override { return inner_->mode(); }
+  io::Alignment alignment() const override { return inner_->alignment(); }
+  Result<void> close() override { return inner_->close(); }
+
+ private:
+  std::unique_ptr<io::File> inner_;
+};
+
+// Every so manieth write lands with a wrong bit.
+class RottenFileSystem : public PassingFileSystem {
+ public:
+  RottenFileSystem(io::FileSystem& inner, uint64_t every)
+      : PassingFileSystem(inner), every_(every) {}
+
+  Result<std::unique_ptr<io::File>> open(const std::string& path,
+                                         const io::OpenOptions& options) override {
+    return std::unique_ptr<io::File>(std::make_unique<RottenFile>(
+        PENSTOCK_TRY(PassingFileSystem::open(path, options)), *this));
+  }
+
+ private:
+  class RottenFile : public PassingFile {
+   public:
+    RottenFile(std::unique_ptr<io::File> inner, RottenFileSystem& fs)
+        : PassingFile(std::move(inner)), fs_(fs) {}
+    Result<void> write(uint64_t offset, std::span<const std::byte> from) override {
+      std::vector<std::byte> bytes(from.begin(), from.end());
+      if (++fs_.writes_ % fs_.every_ == 0 && !bytes.empty()) bytes.back() ^= std::byte{1};
+      return PassingFile::write(offset, bytes);
+    }
+
+   private:
+    RottenFileSystem& fs_;
+  };
+
+  const uint64_t every_;
+  std::atomic<uint64_t> writes_{0};
+};
+
+// Keeps times in steps.
+class CoarseFileSystem : public PassingFileSystem {
+ public:
+  CoarseFileSystem(io::FileSystem& inner, int64_t step_ns)
+      : PassingFileSystem(inner), step_ns_(step_ns) {}
+
+  Result<std::unique_ptr<io::File>> open(const std::string& path,
+                                         const io::OpenOptions& options) override {
+    return std::unique_ptr<io::File>(std::make_unique<CoarseFile>(
+        PENSTOCK_TRY(PassingFileSystem::open(path, options)), step_ns_));
+  }
+
+ private:
+  class CoarseFile : public PassingFile {
+   public:
+    CoarseFile(std::unique_ptr<io::File> inner, int64_t step_ns)
+        : PassingFile(std::move(inner)), step_ns_(step_ns) {}
+    Result<void> set_attributes(std::optional<uint32_t> mode,
+                                std::optional<int64_t> mtime_ns) override {
+      if (mtime_ns) *mtime_ns -= *mtime_ns % step_ns_;
+      return PassingFile::set_attributes(mode, mtime_ns);
+    }
+
+   private:
+    const int64_t step_ns_;
+  };
+
+  const int64_t step_ns_;
+};
+
+}  // namespace penstock::sync

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sync/context.h"
+#include "sync/folder_names.h"
+#include "sync/walker.h"
+
+namespace penstock::sync {
+
+// Deletes what only the target has, filters permitting. Looks at both sides again: what has come to
+// the source since the walk stays.
+class Remover {
+ public:
+  explicit Remover(Context& context) : context_(context) {}
+
+  // Several folders at once. Failures go to the tally.
+  void run(const Leftovers& leftovers);
+
+ private:
+  void tidy(const std::string& folder, bool with_folders_inside);
+  Result<void> tidy_names(const std::string& folder, bool with_folders_inside);
+  Result<bool> empty_folder(const std::string& folder);
+  Result<void> remove_extra(const Entry& entry, std::vector<std::string>& batch);
+  Result<void> remove_batch(std::vector<std::string>& batch);
+  std::unique_ptr<FolderNames> list_target(const std::string& folder) const;
+  std::unique_ptr<FolderNames> list_source(const std::string& folder) const;
+  void act(const std::string& key);
+
+  Context& context_;
+};
+
+}  // namespace penstock::sync

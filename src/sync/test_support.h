@@ -1,0 +1,171 @@
+// What the tests of this layer share.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "io/memory_file_system.h"
+#include "penstock/sync.h"
+
+namespace penstock::sync {
+
+MATCHER(IsOk, negation ? "is an error" : "is no error") {
+  if (!arg.ok()) *result_listener << arg.error().to_string();
+  return arg.ok();
+}
+MATCHER_P(FailsWith, code, "") {
+  if (arg.ok()) {
+    *result_listener << "which is no error";
+    return false;
+  }
+  *result_listener << arg.error().to_string();
+  return arg.error().code == code;
+}
+
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+// Writes a file with its directories, and sets its time when one is given.
+inline void write_file(io::FileSystem& fs, const std::string& path, std::string_view contents,
+                       std::optional<int64_t> mtime_ns = std::nullopt,
+                       std::optional<uint32_t> mode = std::nullopt) {
+  ASSERT_THAT(io::make_directories(fs, io::parent_path(path)), IsOk());
+  auto file = fs.open(path, {.access = io::Access::kReadWrite, .create = io::Create::kTruncate});
+  ASSERT_THAT(file, IsOk()) << path;
+  ASSERT_THAT((*file)->write(0, bytes_of(contents)), IsOk());
+  ASSERT_THAT((*file)->set_attributes(mode, mtime_ns), IsOk());
+}
+
+// All that is below a directory: what a file holds, "-> x" of a link, "/" of a directory.
+inline std::map<std::string, std::string> tree_of(io::FileSystem& fs, const std::string& root,
+                                                  const std::string& below = "") {
+  std::map<std::string, std::string> tree;
+  std::vector<io::DirectoryEntry> entries;
+  EXPECT_THAT(fs.list(root + "/" + below,
+                      [&](const io::DirectoryEntry& entry) {
+                        entries.push_back(entry);
+                        return true;
+                      }),
+              IsOk());
+  for (const io::DirectoryEntry& entry : entries) {
+    const std::string name = below + entry.name;
+    const std::string path = root + "/" + name;
+    if (entry.kind == io::FileKind::kDirectory) {
+      tree[name] = "/";
+      tree.merge(tree_of(fs, root, name + "/"));
+    } else if (entry.kind == io::FileKind::kSymlink) {
+      tree[name] = "-> " + *fs.read_link(path);
+    } else {
+      tree[name] = io::read_file(fs, path, 64 * kMiB).value_or("unreadable");
+    }
+  }
+  return tree;
+}
+
+inline std::map<std::string, std::string> objects_of(store::ObjectStore& store) {
+  std::map<std::string, std::string> objects;
+  EXPECT_THAT(store::for_each_object(store, "",
+                                     [&](const store::ObjectInfo& info) {
+                                       objects[info.key] = "";
+                                       return true;
+                                     }),
+              IsOk());
+  for (auto& [key, text] : objects) {
+    const auto bytes = store::read_object(store, key, 64 * kMiB);
+    EXPECT_THAT(bytes, IsOk()) << key;
+    if (bytes.ok()) text.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  }
+  return objects;
+}
+
+inline std::unique_ptr<Place> tree_place(io::FileSystem& fs, const std::string& path,
+                                         bool create = false) {
+  Result<std::unique_ptr<Place>> place =
+      open_place(path, {.create = create, .store = {.file_system = &fs}});
+  EXPECT_THAT(place, IsOk());
+  return place.ok() ? std::move(*place) : nullptr;
+}
+
+inline std::unique_ptr<Place> store_place(std::unique_ptr<store::ObjectStore> store) {
+  auto place = std::make_unique<Place>();
+  place->store = std::move(store);
+  return place;
+}
+
+// Small ones, so that small objects are large.
+inline Options small_options() {
+  Options options;
+  options.memory_bytes = 16 * kMiB;
+  options.part_bytes = 4 * kKiB;
+  options.jobs = 8;
+  return options;
+}
+
+// Passes every call on; tests override what is to go wrong.
+class PassingStore : public store::ObjectStore {
+ public:
+  explicit PassingStore(std::unique_ptr<store::ObjectStore> inner) : inner_(std::move(inner)) {}
+
+  void async_get(std::string key, uint64_t offset, std::span<std::byte> into,
+                 store::GetOptions options, store::Done<store::GetResult> done) override {
+    inner_->async_get(std::move(key), offset, into, std::move(options), std::move(done));
+  }
+  void async_put(std::string key, std::span<const std::byte> bytes, store::PutOptions options,
+                 store::Done<store::ObjectInfo> done) override {
+    inner_->async_put(std::move(key), bytes, std::move(options), std::move(done));
+  }
+  void async_head(std::string key, store::CallOptions options,
+                  store::Done<store::ObjectInfo> done) override {
+    inner_->async_head(std::move(key), std::move(options), std::move(done));
+  }
+  void async_list(store::ListOptions options, store::Done<store::ListPage> done) override {
+    inner_->async_list(std::move(options), std::move(done));
+  }
+  void async_remove(std::vector<std::string> keys, store::CallOptions options,
+                    store::Done<std::vector<store::RemoveFailure>> done) override {
+    inner_->async_remove(std::move(keys), std::move(options), std::move(done));
+  }
+  void async_copy(std::string from, std::string to, store::CallOptions options,
+                  store::Done<store::ObjectInfo> done) override {
+    inner_->async_copy(std::move(from), std::move(to), std::move(options), std::move(done));
+  }
+  void async_flush(store::CallOptions options, store::Done<void> done) override {
+    inner_->async_flush(std::move(options), std::move(done));
+  }
+  Result<std::unique_ptr<store::Upload>> start_upload(std::string key,
+                                                      store::PutOptions options) override {
+    return inner_->start_upload(std::move(key), std::move(options));
+  }
+  store::Capabilities capabilities() const override { return inner_->capabilities(); }
+  std::string description() const override { return inner_->description(); }
+  std::string identity() const override { return inner_->identity(); }
+
+  store::ObjectStore& inner() { return *inner_; }
+
+ private:
+  std::unique_ptr<store::ObjectStore> inner_;
+};
+
+inline std::string failures_of(const Report& report) {
+  std::string text;
+  for (const Failure& failure : report.failures) {
+    text += failure.key + ": " + failure.error.to_string() + "\n";
+  }
+  return text;
+}
+
+inline Report run_ok(Place& from, Place& to, const Options& options) {
+  Result<Report> report = run(from, to, options);
+  EXPECT_THAT(report, IsOk());
+  if (!report.ok()) return {};
+  EXPECT_EQ(report->totals.failed, 0u) << failures_of(*report);
+  return *report;
+}
+
+}  // namespace penstock::sync
