@@ -6,6 +6,7 @@
 #include "cache/test_store.h"
 #include "cache/testing.h"
 #include "io/memory_file_system.h"
+#include "store/selection.h"
 
 namespace penstock::cache {
 namespace {
@@ -245,6 +246,46 @@ TEST_F(WarmTest, ListsOnlyALittleAhead) {
   ASSERT_THAT(report, IsOk());
   EXPECT_EQ(report->totals.objects, 20'000u);
   EXPECT_EQ(report->totals.failed_objects, 0u);
+}
+
+// What is warmed by one name is found by readers that use another.
+TEST_F(WarmTest, ReadersOfAnyDirectoryFindIt) {
+  open();
+  ASSERT_THAT(io::make_directories(fs_, "/data/sub"), IsOk());
+  ASSERT_THAT(io::write_file_durably(fs_, "/data/sub/1.tar", std::string(1000, 'x')), IsOk());
+  ASSERT_THAT(fs_.make_symlink("/data/sub", "/link"), IsOk());
+  const auto cached = [&](const std::string& address, store::CountingStore** counted) {
+    auto source = store::open_store(address, {.file_system = &fs_});
+    EXPECT_THAT(source, IsOk());
+    auto counting = std::make_unique<store::CountingStore>(std::move(*source));
+    *counted = counting.get();
+    return make_cached_store(std::move(counting), cache_);
+  };
+  const Result<store::Selection> selection = store::Selection::parse({"/data/sub/*.tar"}, fs_);
+  ASSERT_THAT(selection, IsOk());
+  store::CountingStore* counted = nullptr;
+  const auto warmed = cached(selection->stores().at(0), &counted);
+  store::ObjectStore* const stores[] = {warmed.get()};
+  const Result<WarmReport> report = warm(
+      [&](const WarmTake& take) {
+        return selection->for_each(
+            stores, [&](size_t, const store::ObjectInfo& object) { return take(*warmed, object); },
+            {});
+      },
+      options_);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->totals.fetched_bytes, 1000u);
+  const std::pair<const char*, const char*> names[] = {{"/data", "sub/1.tar"},
+                                                       {"tree:/data/sub/", "1.tar"},
+                                                       {"/link", "1.tar"},
+                                                       {"/", "data/sub/1.tar"}};
+  for (const auto& [address, key] : names) {
+    const auto reader = cached(address, &counted);
+    std::vector<std::byte> into(1000);
+    ASSERT_THAT(reader->get(key, 0, into), IsOk()) << address;
+    EXPECT_EQ(into[999], std::byte{'x'});
+    EXPECT_EQ(counted->counts(store::CallKind::kGet).bytes, 0u) << address;
+  }
 }
 
 }  // namespace

@@ -28,23 +28,24 @@ void add_s3(const std::string& address, std::vector<Glob>& patterns) {
   patterns.emplace_back(glob_escape((*store)->identity()) + without_slash(keys));
 }
 
+bool is_directory(io::FileSystem& fs, const std::string& path) {
+  const Result<io::FileInfo> there = fs.stat(path);
+  return there.ok() && there->kind == io::FileKind::kDirectory;
+}
+
 // A path as it is without links, as far as it is there.
 Result<void> add_path(io::FileSystem& fs, std::string_view scheme, const std::string& path,
                       std::vector<Glob>& patterns) {
   const std::string whole = cache::normal_directory(path, true);
-  size_t end = std::min(whole.find_first_of(kWild), whole.size());
-  if (fs.stat(whole).ok()) end = whole.size();
-  // The longest part of it that is a directory.
-  while (true) {
-    const std::string front = end == 0 ? "/" : whole.substr(0, end);
-    const Result<io::FileInfo> there = fs.stat(front);
-    if (there.ok() && there->kind == io::FileKind::kDirectory) break;
-    end = whole.rfind('/', end - 1);
-  }
-  const std::string identity =
-      PENSTOCK_TRY(store::directory_identity(fs, scheme, end == 0 ? "/" : whole.substr(0, end)));
-  const std::string rest = whole.substr(std::min(end + 1, whole.size()));
-  patterns.emplace_back(glob_escape(identity) + (fs.stat(whole).ok() ? glob_escape(rest) : rest));
+  const bool literal = fs.stat(whole).ok();
+  const size_t wild = literal ? std::string::npos : whole.find_first_of(kWild);
+  std::string folder =
+      wild == std::string::npos ? whole : io::parent_path(whole.substr(0, wild + 1));
+  while (!is_directory(fs, folder)) folder = io::parent_path(folder);
+  std::string rest = whole.substr(folder.size());
+  rest.erase(0, rest.find_first_not_of('/'));
+  const std::string identity = PENSTOCK_TRY(store::directory_identity(fs, scheme, folder));
+  patterns.emplace_back(glob_escape(identity) + (literal ? glob_escape(rest) : rest));
   return {};
 }
 

@@ -59,8 +59,9 @@ Result<Plan> make_plan(const CacheArguments& arguments) {
     plan.warm.bytes_per_second = PENSTOCK_TRY(parse_bandwidth(arguments.bandwidth));
   }
   // A quarter of it is for fills under way: what was fetched must find room there.
-  const uint64_t needed = 4 * plan.warm.jobs * (plan.cache.window_bytes + 64 * kKiB);
+  const uint64_t needed = uint64_t{4} * plan.warm.jobs * (plan.cache.window_bytes + 64 * kKiB);
   plan.cache.memory_bytes = std::max(plan.cache.memory_bytes, needed);
+  PENSTOCK_TRY(cache::check_options(plan.cache));
   return plan;
 }
 

@@ -68,6 +68,7 @@ Result<void> Selection::add_path(std::string_view scheme, std::string path, io::
 }
 
 Result<void> Selection::add_part(std::string store, std::string front, std::string pattern) {
+  PENSTOCK_TRY(expand_braces(pattern, kNamesMax));
   const auto known = std::ranges::find(stores_, store);
   Part part{static_cast<size_t>(known - stores_.begin()), std::move(front), std::move(pattern)};
   if (known == stores_.end() && stores_.size() == kStoresMax) {

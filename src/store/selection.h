@@ -29,6 +29,7 @@ class Selection {
   // `fs` is for the time of the call.
   static Result<Selection> parse(const std::vector<std::string>& addresses, io::FileSystem& fs);
 
+  static constexpr size_t kNamesMax = 100'000;  // That the braces of one address stand for.
   // Addresses for open_store(); at most kStoresMax. for_each() wants the stores in this order.
   static constexpr size_t kStoresMax = 64;
   const std::vector<std::string>& stores() const { return stores_; }

@@ -9,7 +9,6 @@ namespace penstock::store {
 
 namespace {
 
-constexpr size_t kNamesMax = 100'000;  // Of one address with braces.
 constexpr size_t kHeadsAtOnce = 64;
 
 bool matches_or_is_below(const Glob& glob, std::string_view key) {
