@@ -9,8 +9,8 @@ namespace penstock::cache {
 
 namespace {
 
-constexpr uint32_t kStagedAtOnce = 16;   // Windows of one range.
-constexpr uint32_t kRefusalsMax = 1000;  // Each takes 50 ms, for up to 16 at once.
+constexpr uint32_t kStagedAtOnce = 16;  // Windows of one range.
+constexpr uint32_t kRefusalsMax = 200;  // In a row; each takes 50 ms, for up to 16 at once.
 
 // async_stage of a range: its windows, a few at a time.
 class StageCall : public std::enable_shared_from_this<StageCall> {
@@ -92,7 +92,8 @@ class StageCall : public std::enable_shared_from_this<StageCall> {
   // Room is handed out in steps: a fast source can be ahead of them, with the cache far from full.
   bool may_ask_again() {
     const CacheStats stats = store_.core().stats();
-    const bool full = stats.used_bytes + stats.limit_bytes / 32 > stats.limit_bytes;
+    // Up to a sixteenth is kept free for those invited.
+    const bool full = stats.used_bytes + stats.limit_bytes / 8 > stats.limit_bytes;
     std::lock_guard lock(mutex_);
     return !full && store::check_call(options_).ok() && ++refusals_ < kRefusalsMax;
   }
