@@ -284,7 +284,7 @@ TEST_F(S3StoreTest, CopiesBetweenStoresOfOneServer) {
   EXPECT_EQ(info->key, "to");
   EXPECT_EQ(as_text(*read_object(*other, "to", kMiB)), "copied");
   S3Options others = direct_options();
-  others.access_key = "somebody else";
+  others.access_key = "somebody-else";
   const auto foreign = std::move(*make_s3_store(bucket, "", others, {}));
   EXPECT_FALSE(copies_within_s3(*store_, *foreign));
   EXPECT_FALSE(copies_within_s3(*store_, *make_memory_store()));
