@@ -43,7 +43,8 @@ void Copier::ask_info(CopyItem item) {
 void Copier::start_large(CopyItem item) {
   auto large = std::make_shared<Large>();
   const uint64_t size = item.source.size;
-  Result<std::unique_ptr<StagedFile>> file = context_.tree->start(item.to);
+  Result<std::unique_ptr<StagedFile>> file =
+      context_.tree->start(item.to, file_mode(item, *item.info).has_value());
   Result<void> ready;
   if (!file.ok()) ready = file.error();
   if (file.ok()) ready = (*file)->reserve(size);

@@ -74,10 +74,12 @@ void Copier::put_small(const std::shared_ptr<Small>& job) {
 }
 
 Result<std::unique_ptr<StagedFile>> Copier::stage_small(const Small& job) {
-  std::unique_ptr<StagedFile> file = PENSTOCK_TRY(context_.tree->start(job.item.to));
+  const std::optional<uint32_t> mode = file_mode(job.item, job.info);
+  std::unique_ptr<StagedFile> file =
+      PENSTOCK_TRY(context_.tree->start(job.item.to, mode.has_value()));
   PENSTOCK_TRY(file->write(0, job.bytes(), context_.options.verify));
-  PENSTOCK_TRY(file->finish(job.item.source.size, file_mode(job.item, job.info),
-                            file_time(job.item, job.info), /*sync=*/false));
+  PENSTOCK_TRY(file->finish(job.item.source.size, mode, file_time(job.item, job.info),
+                            /*sync=*/false));
   return file;
 }
 

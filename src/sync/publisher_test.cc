@@ -21,7 +21,7 @@ constexpr PublishLimits kNever{
 
 std::unique_ptr<StagedFile> stage(io::FileSystem& fs, int number, bool sync = false) {
   auto file = StagedFile::create(fs, fmt::format("/d/.penstock-tmp-{}", number),
-                                 fmt::format("/d/{}", number));
+                                 fmt::format("/d/{}", number), 0600);
   EXPECT_THAT(file, IsOk());
   EXPECT_THAT((*file)->write(0, bytes_of("bytes"), true), IsOk());
   EXPECT_THAT((*file)->finish(5, 0600, 1, sync), IsOk());
@@ -170,7 +170,7 @@ TEST(Publisher, AddWaitsWhileTheGroupIsFull) {
 
 TEST(StagedFile, AnotherSizeThanWrittenIsFound) {
   io::MemoryFileSystem fs;
-  const auto file = *StagedFile::create(fs, "/t", "/f");
+  const auto file = *StagedFile::create(fs, "/t", "/f", 0600);
   ASSERT_THAT(file->write(0, bytes_of("abc"), true), IsOk());
   const auto other = *fs.open("/t", {.access = io::Access::kWrite});
   ASSERT_THAT(other->truncate(1), IsOk());
@@ -179,10 +179,10 @@ TEST(StagedFile, AnotherSizeThanWrittenIsFound) {
 
 TEST(StagedFile, IsGoneUnlessPublished) {
   io::MemoryFileSystem fs;
-  { const auto file = *StagedFile::create(fs, "/t", "/f"); }
+  { const auto file = *StagedFile::create(fs, "/t", "/f", 0600); }
   EXPECT_THAT(fs.stat("/t"), FailsWith(ErrorCode::kNotFound));
   {
-    const auto file = *StagedFile::create(fs, "/t", "/f");
+    const auto file = *StagedFile::create(fs, "/t", "/f", 0600);
     ASSERT_THAT(file->finish(0, 0600, 7, true), IsOk());
     ASSERT_THAT(file->publish(io::RenameMode::kReplace), IsOk());
   }

@@ -15,9 +15,12 @@ constexpr size_t kVerifyBytes = 256 * kKiB;  // Stays in the processor's cache.
 }  // namespace
 
 Result<std::unique_ptr<StagedFile>> StagedFile::create(io::FileSystem& fs, std::string temporary,
-                                                       std::string final_path) {
-  std::unique_ptr<io::File> file = PENSTOCK_TRY(
-      fs.open(temporary, {.access = io::Access::kReadWrite, .create = io::Create::kMustNotExist}));
+                                                       std::string final_path, mode_t permissions) {
+  std::unique_ptr<io::File> file =
+      PENSTOCK_TRY(fs.open(temporary, {.access = io::Access::kReadWrite,
+                                       .create = io::Create::kMustNotExist,
+                                       .permissions = permissions,
+                                       .follow_links = false}));
   std::unique_ptr<StagedFile> staged(
       new StagedFile(fs, std::move(temporary), std::move(final_path)));
   staged->file_ = std::move(file);

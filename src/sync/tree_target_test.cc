@@ -17,7 +17,7 @@ class TreeTargetTest : public ::testing::Test {
     return target;
   }
   static void put(TreeTarget& target, const std::string& key) {
-    auto file = target.start(key);
+    auto file = target.start(key, false);
     ASSERT_THAT(file, IsOk());
     ASSERT_THAT((*file)->finish(0, std::nullopt, std::nullopt, false), IsOk());
     ASSERT_THAT((*file)->publish(io::RenameMode::kReplace), IsOk());
@@ -45,7 +45,7 @@ TEST_F(TreeTargetTest, NamesThatLeadOutOrCannotBeAreRefused) {
         std::string("./x"), std::string(""), std::string("x/"), std::string("a\0b", 3),
         std::string(256, 'x'), std::string(256, 'x') + "/f", std::string(".penstock-tmp-x"),
         "d/" + std::string(".penstock-tmp-x/f"), std::string(1025, 'x')}) {
-    EXPECT_THAT(target->start(key), FailsWith(ErrorCode::kInvalid)) << key;
+    EXPECT_THAT(target->start(key, true), FailsWith(ErrorCode::kInvalid)) << key;
     EXPECT_THAT(target->start_link(key, "x"), FailsWith(ErrorCode::kInvalid)) << key;
   }
   EXPECT_THAT(tree_of(fs_, "/to"), ::testing::IsEmpty());
@@ -56,7 +56,7 @@ TEST_F(TreeTargetTest, WritesThroughNoLink) {
   ASSERT_THAT(fs_.make_directory("/to"), IsOk());
   ASSERT_THAT(fs_.make_symlink("/elsewhere", "/to/link"), IsOk());
   const auto target = open(fs_);
-  EXPECT_THAT(target->start("link/f"), FailsWith(ErrorCode::kExists));
+  EXPECT_THAT(target->start("link/f", true), FailsWith(ErrorCode::kExists));
   put(*target, "link");  // A link in the way of a file is replaced.
   EXPECT_THAT(tree_of(fs_, "/elsewhere"), ::testing::IsEmpty());
   EXPECT_EQ(fs_.stat_link("/to/link")->kind, io::FileKind::kFile);
@@ -65,7 +65,7 @@ TEST_F(TreeTargetTest, WritesThroughNoLink) {
 TEST_F(TreeTargetTest, AFileInTheWayOfADirectoryStays) {
   write_file(fs_, "/to/a", "old");
   const auto target = open(fs_);
-  EXPECT_THAT(target->start("a/b"), FailsWith(ErrorCode::kExists));
+  EXPECT_THAT(target->start("a/b", true), FailsWith(ErrorCode::kExists));
   EXPECT_EQ(tree_of(fs_, "/to")["a"], "old");
 }
 
@@ -97,6 +97,15 @@ TEST_F(TreeTargetTest, DirectoriesGetTheirModesAndThoseThatLockUsOutGetThemLast)
   EXPECT_THAT(target->finish(), IsOk());
   EXPECT_EQ(fs_.stat("/to/a")->mode, 0555u);
   EXPECT_EQ(fs_.stat("/to/a/b")->mode, 0711u);
+}
+
+TEST_F(TreeTargetTest, WhatWillHaveAModeIsNobodyElsesBefore) {
+  const auto target = open(fs_);
+  const auto secret = *target->start("secret", true);
+  const auto plain = *target->start("plain", false);
+  std::multiset<uint32_t> modes;
+  for (const auto& [path, text] : tree_of(fs_, "/to")) modes.insert(fs_.stat("/to/" + path)->mode);
+  EXPECT_THAT(modes, ElementsAre(0600u, 0644u));
 }
 
 TEST_F(TreeTargetTest, RemovesOnlyEmptyDirectories) {
