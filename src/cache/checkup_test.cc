@@ -59,7 +59,7 @@ TEST_F(CheckupTest, AnEmptyDirectoryIsHealthy) {
 // Wherever one bit is flipped, the check finds it.
 TEST_F(CheckupTest, FindsAFlippedBitAnywhere) {
   const EntryName name = add("tree:/data/x", 0, 9000);
-  for (uint64_t offset = 0; offset < name.file_bytes(); offset += 397) {
+  for (uint64_t offset = 0; offset < name.file_bytes(); offset += 97) {
     flip(name, offset);
     const CheckupReport report = check();
     EXPECT_FALSE(report.healthy()) << offset;
