@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kTaskThreads = 2;
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(10);
 constexpr Nanoseconds kIdleEvery = std::chrono::milliseconds(50);
+constexpr Nanoseconds kFirstTickMax = std::chrono::milliseconds(500);
 
 uint64_t mix(uint64_t x) {
   x ^= x >> 33;
@@ -34,6 +35,16 @@ TierOptions tier_options(const CacheOptions& options, const std::string& path) {
   tier.slow_after = options.slow_after;
   tier.fill_bytes_max = options.memory_bytes / 4;
   return tier;
+}
+
+// The keeper's first tick finds out how much may be kept: what is read first is worth keeping too.
+void wait_for_room(Tier& tier) {
+  const Deadline until = deadline_in(kFirstTickMax);
+  while (std::chrono::steady_clock::now() < until) {
+    const std::shared_ptr<Keeper> keeper = tier.keeper();
+    if (keeper && keeper->status().limit_bytes > 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 }  // namespace
@@ -87,6 +98,7 @@ Result<void> CacheCore::check_directories() {
   for (const auto& tier : tiers_) {
     const Result<void> tried = tier->wait_tried(deadline_in(options_.slow_after));
     if (tried.ok()) ++usable;
+    if (tried.ok()) wait_for_room(*tier);
     if (tried.ok()) continue;
     const ErrorCode code = tried.error().code;
     if (code == ErrorCode::kInvalid || code == ErrorCode::kUnsupported) return tried;

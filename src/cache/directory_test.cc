@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <thread>
 
 #include "cache/directory_test_support.h"
@@ -35,7 +34,7 @@ TEST_P(CacheDirectoryTest, EveryOpeningIsAMemberOfItsOwn) {
   const auto one = open();
   const auto two = open();
   EXPECT_NE(one->member(), two->member());
-  EXPECT_TRUE(std::regex_match(one->member(), std::regex("[0-9]+-[0-9a-f]{16}"))) << one->member();
+  EXPECT_THAT(one->member(), ::testing::MatchesRegex("[0-9]+-[0-9a-f]{16}"));
 }
 
 TEST_P(CacheDirectoryTest, WhatOnePublishesAnotherReads) {

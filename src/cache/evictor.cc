@@ -1,12 +1,7 @@
 #include "cache/evictor.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <utility>
-
-#include "base/log.h"
-#include "cache/directory_open.h"
 
 namespace penstock::cache {
 
@@ -17,7 +12,6 @@ using std::chrono::steady_clock;
 
 constexpr uint64_t kLogBytesPerTick = 4 * kMiB;
 constexpr milliseconds kEvictFor{50};
-constexpr uint64_t kIndexBytesMax = kGiB;
 // Of the limit, that is not given out after a crash until a scan has told what is there.
 constexpr uint64_t kDistrust = 16;
 
@@ -26,16 +20,6 @@ uint64_t less(uint64_t a, uint64_t b) {
 }
 
 }  // namespace
-
-std::string state_path(const CacheDirectory& directory) {
-  return directory.path() + "/state";
-}
-std::string index_path(const CacheDirectory& directory) {
-  return directory.path() + "/index";
-}
-std::string evictor_lock_path(const CacheDirectory& directory) {
-  return directory.path() + "/evictor.lock";
-}
 
 Evictor::Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space,
                  const Pace& pace)
@@ -71,21 +55,6 @@ Evictor::Outcome Evictor::start(const OwnNews& news, SteadyTime now, TickErrors&
   return outcome;
 }
 
-void Evictor::load(TickErrors& errors) {
-  const Result<std::string> index =
-      io::read_file(directory_.file_system(), index_path(directory_), kIndexBytesMax);
-  if (!index.ok()) return errors.note(index.error());
-  const Result<void> restored = policy_->restore(*index);
-  if (!restored.ok()) {
-    log_info("what a cache had learnt cannot be read; it begins anew",
-             {{"directory", directory_.path()}, {"reason", restored.error().detail}});
-    return;
-  }
-  if (has_basis_) return;
-  has_basis_ = distrusted_ = true;
-  basis_bytes_ = policy_->used_bytes();
-}
-
 Evictor::Outcome Evictor::tick(OwnNews news, SteadyTime now, TickErrors& errors) {
   now_ = now;
   if (!still_evictor(errors)) {
@@ -116,8 +85,7 @@ Evictor::Outcome Evictor::tick(OwnNews news, SteadyTime now, TickErrors& errors)
 bool Evictor::still_evictor(TickErrors& errors) {
   if (now_ - checked_ < pace_.own_locks()) return true;
   checked_ = now_;
-  Result<std::unique_ptr<io::FileLock>> again =
-      directory_.file_system().try_lock(evictor_lock_path(directory_));
+  Result<std::unique_ptr<io::FileLock>> again = lock_evictor(directory_);
   if (again.ok()) {
     lock_ = std::move(*again);
     gap_ = true;
@@ -212,109 +180,6 @@ Evictor::Outcome Evictor::conclude(const OwnNews& news, TickErrors& errors) {
   outcome.members = state.members;
   outcome.index_bytes = policy_->memory_bytes();
   return outcome;
-}
-
-State Evictor::describe() const {
-  State state;
-  state.evictor = directory_.member();
-  state.known = known_;
-  state.used = used_bytes();
-  state.limit = limit_;
-  state.entries = known_ ? policy_->entries() : std::max(policy_->entries(), inherited_.entries);
-  state.open_bytes = room_.state().open_bytes;
-  state.invited_bytes = room_.state().invited_bytes;
-  state.invited = room_.state().invited;
-  state.members = roll_->living() + 1;
-  state.totals = totals_;
-  roll_->for_each([&](const std::string& member, const LogPosition& position) {
-    StateRow& row = state.rows.emplace_back();
-    row.member = member_hash(member);
-    row.consumed = position;
-    leases_.describe(member, row);
-  });
-  return state;
-}
-
-void Evictor::publish(State state, TickErrors& errors) {
-  // Totals alone are no news, or every tick would write; now and then they are kept all the same.
-  const bool recent = now_ - published_at_ < kTotalsEvery;
-  const Totals totals = std::exchange(state.totals, recent ? published_.totals : state.totals);
-  state.counter = published_.counter;
-  if (ever_published_ && state == published_) return;
-  state.totals = totals;
-  // Also when it fails: a counter never stands for two states.
-  state.counter = ++counter_;
-  const Result<void> replaced = replace_file(directory_.file_system(), temporary(0),
-                                             state_path(directory_), encode_state(state));
-  errors.note_missing(replaced);
-  if (!replaced.ok()) return;
-  published_ = std::move(state);
-  published_at_ = now_;
-  ever_published_ = true;
-}
-
-// Numbers that the directory, which counts its own files up from 0, will not come to.
-std::string Evictor::temporary(int which) const {
-  return fmt::format("{}/{}/{}-{}", directory_.path(), kTemporaryName, directory_.member(),
-                     10'000'000'000'000'000'000U + static_cast<uint64_t>(which));
-}
-
-void Evictor::save_index(TickErrors& errors) {
-  index_at_ = now_;
-  if (policy_->clock_bytes() == index_clock_ && policy_->entries() == index_entries_) return;
-  const SteadyTime began = steady_clock::now();
-  const Result<void> replaced = replace_file(directory_.file_system(), temporary(1),
-                                             index_path(directory_), policy_->snapshot());
-  errors.note(replaced);
-  if (!replaced.ok()) return;
-  index_clock_ = policy_->clock_bytes();
-  index_entries_ = policy_->entries();
-  // A large one takes no more than a hundredth of the time.
-  index_pause_ = std::max<steady_clock::duration>(kIndexEvery, 100 * (steady_clock::now() - began));
-}
-
-bool Evictor::scan_due(SteadyTime now) const {
-  return !scanning_ && now >= scan_not_before_ && (!known_ || gap_ || now >= scan_at_);
-}
-
-void Evictor::scan(const std::function<bool()>& between, TickErrors& errors) {
-  constexpr uint64_t kEntriesBetween = 256;  // A fraction of a millisecond.
-  const SteadyTime began = steady_clock::now();
-  scanning_ = true;
-  gap_ = false;
-  const uint64_t accounted = unaccounted_bytes_;
-  policy_->begin_scan();
-  uint64_t count = 0;
-  bool stopped = false;
-  const Result<void> scanned = directory_.scan([&](const EntryName& name) {
-    if (!gone_.contains(name.id)) policy_->seen(name);
-    grain_ = std::max(grain_, name.file_bytes());
-    if (++count % kEntriesBetween == 0) stopped = !between();
-    return !stopped;
-  });
-  scanning_ = false;
-  gone_.clear();
-  const SteadyTime ended = steady_clock::now();
-  scan_not_before_ =
-      ended + std::max<steady_clock::duration>(pace_.scan_pause(), 10 * (ended - began));
-  if (stopped || !scanned.ok()) {
-    errors.note(scanned);
-    gap_ = true;
-    return;
-  }
-  policy_->end_scan();
-  known_ = ask_space_ = true;
-  unaccounted_bytes_ -= accounted;
-  scan_at_ = ended + kScanEvery;
-}
-
-void Evictor::hand_over(SteadyTime now, TickErrors& errors) {
-  now_ = now;
-  save_index(errors);
-  published_at_ = {};
-  State state = describe();
-  state.clean = known_ && !gap_;
-  publish(std::move(state), errors);
 }
 
 void Evictor::on_note(const std::string& member, const Note& note) {

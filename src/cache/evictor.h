@@ -26,6 +26,9 @@ namespace penstock::cache {
 std::string state_path(const CacheDirectory& directory);
 std::string index_path(const CacheDirectory& directory);
 std::string evictor_lock_path(const CacheDirectory& directory);
+// kBusy when another has it. Where a drive was unmounted, trying makes a lock on the file system below
+// it: that is removed again, and an error.
+Result<std::unique_ptr<io::FileLock>> lock_evictor(const CacheDirectory& directory);
 
 // What happened in this process since the last tick.
 struct OwnNews {

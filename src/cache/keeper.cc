@@ -1,7 +1,12 @@
 #include "cache/keeper.h"
 
+#include <pthread.h>
+
+#include <algorithm>
+#include <system_error>
 #include <thread>
 
+#include "base/log.h"
 #include "cache/keeper_desk.h"
 #include "cache/keeper_work.h"
 
@@ -14,14 +19,19 @@ using std::chrono::steady_clock;
 class ThreadedKeeper final : public Keeper {
  public:
   ThreadedKeeper(CacheDirectory& directory, KeeperOptions options)
-      : options_(std::move(options)),
-        desk_(options_.quota),
-        work_(directory, options_, desk_),
-        thread_([this] { run(); }) {}
+      : options_(std::move(options)), desk_(options_.quota), work_(directory, options_, desk_) {
+    // Threads can run out, and the standard library says so by throwing.
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+      log_warn("no thread for the keeper of a cache: nothing will be added to it",
+               {{"directory", directory.path()}, {"reason", error.what()}});
+    }
+  }
 
   ~ThreadedKeeper() override {
     desk_.stop();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
   bool reserve(const EntryName& name) override { return desk_.reserve(name); }
@@ -53,6 +63,7 @@ class ThreadedKeeper final : public Keeper {
 
  private:
   void run() {
+    ::pthread_setname_np(::pthread_self(), "ps-keeper");
     while (true) {
       const SteadyTime began = steady_clock::now();
       const bool more = work_.round();

@@ -16,9 +16,7 @@ using io::FaultyFileSystem;
 using io::MemoryFileSystem;
 using std::chrono::milliseconds;
 
-constexpr uint64_t kBlock = kBlockBytes;
 constexpr uint64_t kQuota = 100 * kBlock;
-constexpr const char* kPath = "/cache";
 
 // A directory with a past: entries, an index, the log and temporary file of one that was killed.
 std::unique_ptr<MemoryFileSystem> prepare() {

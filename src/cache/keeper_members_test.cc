@@ -15,9 +15,6 @@ namespace {
 using io::MemoryFileSystem;
 using std::chrono::milliseconds;
 
-constexpr uint64_t kBlock = kBlockBytes;
-constexpr const char* kPath = "/cache";
-
 KeeperOptions with_quota(uint64_t bytes) {
   return {.quota = bytes_of(bytes),
           .free_floor = bytes_of(0),

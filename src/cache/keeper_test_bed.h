@@ -16,6 +16,9 @@
 
 namespace penstock::cache {
 
+inline constexpr uint64_t kBlock = kBlockBytes;
+inline constexpr const char* kPath = "/cache";
+
 inline SizeOrPercent bytes_of(uint64_t bytes) {
   return {.bytes = bytes};
 }

@@ -62,12 +62,6 @@ void KeeperWork::report(const TickErrors& errors) {
   if (!errors.first().ok() && options_.on_error) options_.on_error(errors.first().error());
 }
 
-// The error of a look at the folder. That it is not there is one, unlike for other files.
-Error KeeperWork::gone_or(const Error& error) const {
-  if (error.code != ErrorCode::kNotFound) return error;
-  return make_error(ErrorCode::kIo, fmt::format("{} is gone", folder_), true);
-}
-
 // Holds the lock of this member, and sees to it that others see it.
 Result<void> KeeperWork::join() {
   if (!membership_.joined()) {
@@ -77,7 +71,10 @@ Result<void> KeeperWork::join() {
   if (now_ - membership_checked_ < pace_.own_locks()) return {};
   membership_checked_ = now_;
   const Result<bool> there = membership_.check();
-  if (!there.ok()) return gone_or(there.error());
+  if (!there.ok() && there.error().code == ErrorCode::kNotFound) {
+    return make_error(ErrorCode::kIo, fmt::format("{} is gone", folder_), true);
+  }
+  if (!there.ok()) return there.error();
   if (*there) return {};
   // Somebody cleared the folder: what was said there nobody will read.
   lost_ = true;
@@ -104,18 +101,10 @@ void KeeperWork::elect(TickErrors& errors) {
   const std::optional<Terms> own_terms = terms(errors);
   if (!own_terms) return;
   tried_to_evict_ = now_;
-  Result<std::unique_ptr<io::FileLock>> lock =
-      directory_.file_system().try_lock(evictor_lock_path(directory_));
+  Result<std::unique_ptr<io::FileLock>> lock = lock_evictor(directory_);
   if (!lock.ok()) {
     if (lock.error().code != ErrorCode::kBusy) errors.note(lock.error());
     return;
-  }
-  // Where the drive was unmounted since, the lock was just made on the file system below it.
-  const Result<bool> still_there = membership_.check();
-  if (!still_there.ok()) {
-    if (still_there.error().code == ErrorCode::kNotFound)
-      (void)directory_.file_system().remove(evictor_lock_path(directory_));
-    return errors.note(gone_or(still_there.error()));
   }
   unsaid_ = log_.take_pending();
   evictor_ = std::make_unique<Evictor>(directory_, std::move(*lock), space_, pace_);

@@ -36,7 +36,6 @@ class KeeperWork {
   void scan();
   void step_down();
 
-  Error gone_or(const Error& error) const;
   Result<void> join();
   void elect(TickErrors& errors);
   std::optional<Terms> terms(TickErrors& errors);

@@ -10,6 +10,7 @@ namespace penstock::cache {
 namespace {
 
 constexpr uint32_t kStagedAtOnce = 16;  // Windows of one range.
+constexpr uint32_t kRefusalsMax = 200;  // In a row; each takes 50 ms, for up to 16 at once.
 
 // async_stage of a range: its windows, a few at a time.
 class StageCall : public std::enable_shared_from_this<StageCall> {
@@ -71,13 +72,30 @@ class StageCall : public std::enable_shared_from_this<StageCall> {
       store_.core().when_memory([self = shared_from_this(), window] { self->stage(window); });
       return;
     }
+    if (!fetched.ok() && fetched.error().code == ErrorCode::kNoSpace && may_ask_again()) {
+      store_.core().repeat([self = shared_from_this(), window] {
+        self->stage(window);
+        return false;
+      });
+      return;
+    }
     {
       std::lock_guard lock(mutex_);
       if (fetched.ok()) fetched_ += *fetched;
+      if (fetched.ok()) refusals_ = 0;
       if (!fetched.ok() && !error_) error_ = fetched.error();
       --under_way_;
     }
     pump();
+  }
+
+  // Room is handed out in steps: a fast source can be ahead of them, with the cache far from full.
+  bool may_ask_again() {
+    const CacheStats stats = store_.core().stats();
+    // Up to a sixteenth is kept free for those invited.
+    const bool full = stats.used_bytes + stats.limit_bytes / 8 > stats.limit_bytes;
+    std::lock_guard lock(mutex_);
+    return !full && store::check_call(options_).ok() && ++refusals_ < kRefusalsMax;
   }
 
   CachedStoreImpl& store_;
@@ -92,6 +110,7 @@ class StageCall : public std::enable_shared_from_this<StageCall> {
   uint64_t end_ = 0;
   uint32_t under_way_ = 0;
   uint64_t fetched_ = 0;
+  uint32_t refusals_ = 0;  // In a row.
   std::optional<Error> error_;
   bool pumping_ = false;
   bool again_ = false;

@@ -9,11 +9,20 @@ namespace penstock::cache {
 namespace {
 
 constexpr size_t kSlots = 1024;
-// Requests of one reader that are under way together arrive in any order: so many of them.
+// Large requests of one reader are under way together, and arrive in any order: so many of them.
 constexpr uint64_t kSlackReads = 8;
-// Reads in a row before one that began in the middle counts as sequential: two that are close may
-// be chance.
-constexpr uint32_t kRunMin = 3;
+// Small ones come one after the other. Much slack would make random readers of small objects look
+// sequential, and each mistake costs a whole window.
+constexpr uint64_t kSmallReadBytes = 512 * kKiB;
+constexpr uint64_t kSlackSmallReads = 2;
+// Reads in a row before one that began in the middle counts as sequential: fewer may be chance.
+constexpr uint32_t kRunMin = 4;
+
+uint64_t slack_of(uint64_t length) {
+  if (length < kSmallReadBytes) return kSlackSmallReads * length;
+  return kSlackReads * std::min(length, kMiB);
+}
+
 // For so many reads an object counts as cold after a miss.
 constexpr uint64_t kColdReads = 256;
 
@@ -28,7 +37,7 @@ Streams::Pattern Streams::note(uint64_t object, uint64_t offset, uint64_t length
   if (slot.object != object) slot = {.object = object, .last_missed = 0, .streams = {}};
   const bool cold = slot.last_missed != 0 && clock_ - slot.last_missed < kColdReads;
 
-  const uint64_t slack = kSlackReads * std::min(length, kMiB);
+  const uint64_t slack = slack_of(length);
   Stream* oldest = &slot.streams[0];
   for (Stream& stream : slot.streams) {
     if (stream.last_used < oldest->last_used) oldest = &stream;

@@ -44,7 +44,10 @@ class HookedStore final : public store::ObjectStore {
       hook = hook_;
       number = ++gets_;
     }
-    if (hook) hook(number);
+    if (hook) {
+      std::lock_guard turn(hook_mutex_);  // Hooks need not be safe against themselves.
+      hook(number);
+    }
     inner_->async_get(std::move(key), offset, into, std::move(options), std::move(done));
   }
   void async_put(std::string key, std::span<const std::byte> bytes, store::PutOptions options,
@@ -80,6 +83,7 @@ class HookedStore final : public store::ObjectStore {
  private:
   const std::unique_ptr<store::ObjectStore> inner_;
   std::mutex mutex_;
+  std::mutex hook_mutex_;
   Hook hook_;
   uint64_t gets_ = 0;
 };

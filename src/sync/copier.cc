@@ -8,8 +8,8 @@ namespace penstock::sync {
 
 namespace {
 
-constexpr size_t kQueued = 1024;
-constexpr size_t kWriters = 16;  // Blocked in the kernel most of the time.
+constexpr size_t kQueued = 32768;  // So far ahead may listings be, and know what there is to do.
+constexpr size_t kWriters = 16;    // Blocked in the kernel most of the time.
 constexpr size_t kCheckers = 8;
 constexpr size_t kStreams = 16;
 constexpr uint64_t kPartsPerUpload = 4;  // What an upload to S3 holds at once.

@@ -86,7 +86,7 @@ class Model {
   }
 
   Options make_options() {
-    static const std::vector<std::string> patterns = {"*.tar", "d",    "d/",  "/d/**", "f*",
+    static const std::vector<std::string> patterns = {"*.tar", "d",     "d/",  "/d/**", "f*",
                                                       "**/f",  "*.tmp", "e*/", "D/f",   "?"};
     Options options = small_options();
     options.jobs = 1 + static_cast<uint32_t>(random_() % 20);
@@ -131,8 +131,8 @@ class Model {
   Tree expect(const Options& options, const Objects& source, const Objects& target) const {
     Tree expected;
     for (const auto& [key, object] : target) {
-      const bool goes = options.delete_extra && !source.contains(key) &&
-                        selected(options.filters, key);
+      const bool goes =
+          options.delete_extra && !source.contains(key) && selected(options.filters, key);
       if (!goes) expected[key] = object.text;
     }
     for (const auto& [key, object] : source) {

@@ -140,8 +140,8 @@ class RottenFileSystem : public PassingFileSystem {
 
   Result<std::unique_ptr<io::File>> open(const std::string& path,
                                          const io::OpenOptions& options) override {
-    return std::unique_ptr<io::File>(std::make_unique<RottenFile>(
-        PENSTOCK_TRY(PassingFileSystem::open(path, options)), *this));
+    return std::unique_ptr<io::File>(
+        std::make_unique<RottenFile>(PENSTOCK_TRY(PassingFileSystem::open(path, options)), *this));
   }
 
  private:

@@ -16,9 +16,8 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr PublishLimits kNever{.files = 1000,
-                               .age = std::chrono::hours(1),
-                               .idle = std::chrono::hours(1)};
+constexpr PublishLimits kNever{
+    .files = 1000, .age = std::chrono::hours(1), .idle = std::chrono::hours(1)};
 
 std::unique_ptr<StagedFile> stage(io::FileSystem& fs, int number, bool sync = false) {
   auto file = StagedFile::create(fs, fmt::format("/d/.penstock-tmp-{}", number),
@@ -47,8 +46,8 @@ TEST(Publisher, AGroupIsSyncedOnceAndThenRenamed) {
   FaultyFileSystem fs({}, disk());
   std::vector<std::future<Result<void>>> done;
   {
-    Publisher publisher(fs, "/d", {}, {.files = 100, .age = std::chrono::hours(1),
-                                       .idle = std::chrono::hours(1)});
+    Publisher publisher(
+        fs, "/d", {}, {.files = 100, .age = std::chrono::hours(1), .idle = std::chrono::hours(1)});
     for (int i = 0; i < 100; ++i) {
       auto promise = std::make_shared<std::promise<Result<void>>>();
       done.push_back(promise->get_future());
@@ -138,7 +137,8 @@ TEST(Publisher, AStopThrowsAwayWhatWaits) {
   stop.request_stop();
   EXPECT_THAT(promise.get_future().get(), FailsWith(ErrorCode::kCancelled));
   Result<void> late;
-  publisher.add(stage(fs, 2), io::RenameMode::kReplace, [&](Result<void> result) { late = result; });
+  publisher.add(stage(fs, 2), io::RenameMode::kReplace,
+                [&](Result<void> result) { late = result; });
   EXPECT_THAT(late, FailsWith(ErrorCode::kCancelled));
   EXPECT_THAT(tree_of(fs.disk(), "/d"), IsEmpty());
 }
@@ -158,8 +158,8 @@ TEST(Publisher, TheDestructorThrowsAwayWhatWaits) {
 // A full group holds back who brings more, until it was published.
 TEST(Publisher, AddWaitsWhileTheGroupIsFull) {
   FaultyFileSystem fs({}, disk());
-  Publisher publisher(fs, "/d", {}, {.files = 2, .age = std::chrono::hours(1),
-                                     .idle = std::chrono::hours(1)});
+  Publisher publisher(fs, "/d", {},
+                      {.files = 2, .age = std::chrono::hours(1), .idle = std::chrono::hours(1)});
   std::atomic<int> published{0};
   for (int i = 0; i < 20; ++i) {
     publisher.add(stage(fs, i), io::RenameMode::kReplace,

@@ -101,9 +101,9 @@ TEST(Run, OnlyWhatDiffersIsCopied) {
   MemoryFileSystem fs;
   fill(fs, "/from");
   fill(fs, "/to");
-  write_file(fs, "/to/a", "alphA", kTime);         // Other bytes, same size and time,
-  write_file(fs, "/to/d/f", "effE", kTime + 7);    // another time,
-  write_file(fs, "/to/empty", "x", kTime);         // another size.
+  write_file(fs, "/to/a", "alphA", kTime);       // Other bytes, same size and time,
+  write_file(fs, "/to/d/f", "effE", kTime + 7);  // another time,
+  write_file(fs, "/to/empty", "x", kTime);       // another size.
   const auto from = tree_place(fs, "/from");
   const auto to = tree_place(fs, "/to");
   EXPECT_EQ(run_ok(*from, *to, small_options()).totals.copied, 2u);
@@ -215,9 +215,8 @@ TEST(Run, KeysThatATreeCannotHoldAreFailuresOfTheirOwn) {
   const auto to = tree_place(fs, "/to", true);
   const Result<Report> report = run(*from, *to, small_options());
   ASSERT_THAT(report, IsOk());
-  EXPECT_THAT(failed_keys(*report),
-              UnorderedElementsAre("a/", long_part, "d/" + long_part + "/", ".penstock-tmp-1",
-                                   "d/.penstock-tmp-2/"));
+  EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("a/", long_part, "d/" + long_part + "/",
+                                                         ".penstock-tmp-1", "d/.penstock-tmp-2/"));
   for (const Failure& failure : report->failures) {
     EXPECT_EQ(failure.error.code, ErrorCode::kInvalid) << failure.key;
   }
@@ -340,7 +339,8 @@ TEST(Run, DeleteRemovesWhatOnlyTheTargetHas) {
 
 TEST(Run, DeleteFromAStore) {
   const auto from = memory_place({{"a", "1"}, {"d/b", "2"}});
-  const auto to = memory_place({{"a", "0"}, {"a2", "x"}, {"d/b/c", "x"}, {"e/f", "x"}, {"e/g", "x"}});
+  const auto to =
+      memory_place({{"a", "0"}, {"a2", "x"}, {"d/b/c", "x"}, {"e/f", "x"}, {"e/g", "x"}});
   Options options = small_options();
   options.delete_extra = true;
   EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 4u);
@@ -463,7 +463,9 @@ TEST(Run, WrongOptionsAreRefused) {
            [](Options& options) { options.jobs = 1025; },
            [](Options& options) { options.memory_bytes = kMiB; },
            [](Options& options) { options.part_bytes = 1; },
-           [](Options& options) { options.filters = {{true, ""}}; }}) {
+           [](Options& options) {
+             options.filters = {{true, ""}};
+           }}) {
     Options options = small_options();
     change(options);
     EXPECT_THAT(run(*from, *to, options), FailsWith(ErrorCode::kInvalid));
@@ -487,7 +489,8 @@ TEST(Run, OneJobAndManyJobs) {
 }
 
 TEST(Run, TheRateIsLimited) {
-  const auto from = memory_place({{"a", std::string(200'000, 'x')}, {"b", std::string(100'000, 'y')}});
+  const auto from =
+      memory_place({{"a", std::string(200'000, 'x')}, {"b", std::string(100'000, 'y')}});
   const auto to = memory_place({});
   Options options = small_options();
   options.bytes_per_second = 1'000'000;
@@ -619,8 +622,14 @@ TEST(Run, AnObjectThatKeepsChangingIsAFailure) {
 TEST(Run, BytesThatRotOnTheWayToTheDiskAreWrittenAnew) {
   MemoryFileSystem disk;
   RottenFileSystem fs(disk, 7);
-  const auto from = memory_place({{"a", "1"}, {"large", large_text('r')}, {"c", "3"}, {"d", "4"},
-                                  {"e", "5"}, {"f", "6"}, {"g", "7"}, {"h", "8"}});
+  const auto from = memory_place({{"a", "1"},
+                                  {"large", large_text('r')},
+                                  {"c", "3"},
+                                  {"d", "4"},
+                                  {"e", "5"},
+                                  {"f", "6"},
+                                  {"g", "7"},
+                                  {"h", "8"}});
   const auto to = tree_place(fs, "/to", true);
   Options options = small_options();
   options.part_bytes = 64 * kKiB;

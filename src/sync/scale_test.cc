@@ -42,9 +42,8 @@ class MadeUpStore : public store::ObjectStore {
     });
   }
   void async_list(store::ListOptions options, store::Done<store::ListPage> done) override {
-    calls_.start([this, options = std::move(options), done = std::move(done)] {
-      done(list_page(options));
-    });
+    calls_.start(
+        [this, options = std::move(options), done = std::move(done)] { done(list_page(options)); });
   }
   void async_put(std::string, std::span<const std::byte>, store::PutOptions,
                  store::Done<store::ObjectInfo> done) override {
@@ -74,7 +73,8 @@ class MadeUpStore : public store::ObjectStore {
  private:
   template <typename T>
   void refuse(store::Done<T> done) {
-    calls_.start([done = std::move(done)] { done(make_error(ErrorCode::kUnsupported, "made up")); });
+    calls_.start(
+        [done = std::move(done)] { done(make_error(ErrorCode::kUnsupported, "made up")); });
   }
 
   // The number after which a listing goes on.

@@ -13,7 +13,7 @@ namespace penstock::sync {
 // Threads: write() from many, of ranges that do not overlap; the rest by one at a time.
 class StagedFile {
  public:
-  // kExists when the temporary name is taken.
+  // kExists when the temporary name is taken, kInvalid when a part of its path is a link.
   static Result<std::unique_ptr<StagedFile>> create(io::FileSystem& fs, std::string temporary,
                                                     std::string final_path);
   static Result<std::unique_ptr<StagedFile>> create_link(io::FileSystem& fs, std::string temporary,

@@ -178,7 +178,8 @@ Result<void> TreeTarget::set_folder_mode(std::string_view folder, uint32_t mode)
     }
     late_modes_.emplace_back(folder, mode);
   }
-  const std::unique_ptr<io::File> directory = PENSTOCK_TRY(fs_.open(path_of(folder), {}));
+  const std::unique_ptr<io::File> directory =
+      PENSTOCK_TRY(fs_.open(path_of(folder), {.follow_links = false}));
   changed_ = true;
   return directory->set_attributes(mode | kOwnerAll, std::nullopt);
 }
@@ -200,7 +201,8 @@ Result<std::unique_ptr<StagedFile>> TreeTarget::start_link(const std::string& ke
 
 Result<void> TreeTarget::set_attributes(const std::string& key, std::optional<uint32_t> mode,
                                         std::optional<int64_t> mtime_ns) {
-  const std::unique_ptr<io::File> file = PENSTOCK_TRY(fs_.open(path_of(key), {}));
+  const std::unique_ptr<io::File> file =
+      PENSTOCK_TRY(fs_.open(path_of(key), {.follow_links = false}));
   changed_ = true;
   if (mode) *mode &= kModeBits;
   return file->set_attributes(mode, mtime_ns);
@@ -237,7 +239,8 @@ Result<void> TreeTarget::finish() {
   // From the deepest: once a directory may not be entered, those below cannot be reached.
   std::sort(late_modes_.rbegin(), late_modes_.rend());
   for (const auto& [folder, mode] : late_modes_) {
-    const Result<std::unique_ptr<io::File>> directory = fs_.open(path_of(folder), {});
+    const Result<std::unique_ptr<io::File>> directory =
+        fs_.open(path_of(folder), {.follow_links = false});
     if (!directory.ok() && is_missing(directory.error())) continue;
     if (!directory.ok()) return directory.error();
     PENSTOCK_TRY((*directory)->set_attributes(mode, std::nullopt));

@@ -27,7 +27,7 @@ class TreeTarget {
     std::function<std::optional<uint32_t>(const std::string& folder)> mode_of_folder;
     std::function<void(const std::string& path)> on_directory;
   };
-  // `directory` is absolute and need not be there yet; `fs` outlives it.
+  // `directory` is absolute, without links, and need not be there yet; `fs` outlives it.
   TreeTarget(io::FileSystem& fs, std::string directory, Settings settings);
 
   // Makes the directory when it is missing and finds out, with a file that is there for a moment,

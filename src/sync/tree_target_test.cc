@@ -28,10 +28,9 @@ class TreeTargetTest : public ::testing::Test {
 
 TEST_F(TreeTargetTest, MakesDirectoriesAndTellsEachOnce) {
   std::vector<std::string> made;
-  const auto target = open(fs_, {.mode_of_folder = {},
-                                 .on_directory = [&](const std::string& path) {
-                                   made.push_back(path);
-                                 }});
+  const auto target =
+      open(fs_, {.mode_of_folder = {},
+                 .on_directory = [&](const std::string& path) { made.push_back(path); }});
   put(*target, "a/b/f");
   put(*target, "a/b/g");
   put(*target, "a/h");
@@ -87,9 +86,10 @@ TEST_F(TreeTargetTest, ProbesCaseAndTimes) {
 }
 
 TEST_F(TreeTargetTest, DirectoriesGetTheirModesAndThoseThatLockUsOutGetThemLast) {
-  const auto target = open(fs_, {.mode_of_folder = [](const std::string& folder) {
-                                   return std::optional<uint32_t>(folder == "a" ? 0555 : 0711);
-                                 },
+  const auto target = open(fs_, {.mode_of_folder =
+                                     [](const std::string& folder) {
+                                       return std::optional<uint32_t>(folder == "a" ? 0555 : 0711);
+                                     },
                                  .on_directory = {}});
   put(*target, "a/b/f");
   EXPECT_EQ(fs_.stat("/to/a")->mode, 0755u);
