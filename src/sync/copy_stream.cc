@@ -34,7 +34,8 @@ class Copier::Stream {
   // The next range; nothing after the last.
   Result<std::optional<io::Buffer>> next() {
     while (offset_ < item_.source.size && ranges_.size() < kRangesAhead) {
-      if (!PENSTOCK_TRY(read_ahead())) break;
+      const bool has_memory = PENSTOCK_TRY(read_ahead());
+      if (!has_memory) break;
     }
     if (ranges_.empty()) return std::optional<io::Buffer>();
     Range& range = ranges_.front();

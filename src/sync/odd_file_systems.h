@@ -140,8 +140,8 @@ class RottenFileSystem : public PassingFileSystem {
 
   Result<std::unique_ptr<io::File>> open(const std::string& path,
                                          const io::OpenOptions& options) override {
-    return std::unique_ptr<io::File>(
-        std::make_unique<RottenFile>(PENSTOCK_TRY(PassingFileSystem::open(path, options)), *this));
+    std::unique_ptr<io::File> file = PENSTOCK_TRY(PassingFileSystem::open(path, options));
+    return std::unique_ptr<io::File>(std::make_unique<RottenFile>(std::move(file), *this));
   }
 
  private:
@@ -171,8 +171,8 @@ class CoarseFileSystem : public PassingFileSystem {
 
   Result<std::unique_ptr<io::File>> open(const std::string& path,
                                          const io::OpenOptions& options) override {
-    return std::unique_ptr<io::File>(std::make_unique<CoarseFile>(
-        PENSTOCK_TRY(PassingFileSystem::open(path, options)), step_ns_));
+    std::unique_ptr<io::File> file = PENSTOCK_TRY(PassingFileSystem::open(path, options));
+    return std::unique_ptr<io::File>(std::make_unique<CoarseFile>(std::move(file), step_ns_));
   }
 
  private:

@@ -68,7 +68,9 @@ Result<std::unique_ptr<Place>> open_missing(io::FileSystem& fs, const std::strin
 
 Result<std::unique_ptr<Place>> open_path(std::string_view given, const PlaceOptions& options) {
   const bool local = options.store.file_system == nullptr;
-  io::FileSystem& fs = local ? *PENSTOCK_TRY(process_file_system()) : *options.store.file_system;
+  io::FileSystem* const chosen =
+      local ? PENSTOCK_TRY(process_file_system()) : options.store.file_system;
+  io::FileSystem& fs = *chosen;
   const std::string path = PENSTOCK_TRY(absolute_path(given, local));
   const Result<io::FileInfo> info = fs.stat(path);
   if (!info.ok() && info.error().code == ErrorCode::kNotFound) {
@@ -103,7 +105,9 @@ Result<std::unique_ptr<Place>> open_s3(const std::string& address, const PlaceOp
   store::StoreOptions store_options = options.store;
   store_options.read_only = options.read_only;
   place->store = PENSTOCK_TRY(store::open_store(address, store_options));
-  if (options.create || PENSTOCK_TRY(has_objects(*place->store))) return place;
+  if (options.create) return place;
+  const bool is_folder = PENSTOCK_TRY(has_objects(*place->store));
+  if (is_folder) return place;
   // Nothing is in such a folder. A bucket may be empty; otherwise: is it one object?
   const size_t bucket_end = address.find('/', std::string_view("s3://").size());
   if (bucket_end == std::string::npos || bucket_end + 1 == address.size()) return place;

@@ -87,7 +87,8 @@ Result<bool> Remover::empty_folder(const std::string& folder) {
   while (const Entry* entry = PENSTOCK_TRY(names->peek())) {
     if (entry->kind == EntryKind::kFolder) {
       if (context_.filters.may_select_below(entry->key)) {
-        any = PENSTOCK_TRY(empty_folder(entry->key)) || any;
+        const bool emptied = PENSTOCK_TRY(empty_folder(entry->key));
+        any = any || emptied;
       }
     } else if (context_.filters.selects(entry->key)) {
       any = true;

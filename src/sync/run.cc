@@ -87,7 +87,7 @@ class Teller {
 TreeTarget::Settings tree_settings(const Place& from, const Options& options) {
   TreeTarget::Settings settings;
   settings.on_directory = options.on_directory;
-  if (from.file_system == nullptr) return settings;
+  if (from.file_system == nullptr || !from.only_key.empty()) return settings;
   settings.mode_of_folder = [&from](const std::string& folder) -> std::optional<uint32_t> {
     const Result<io::FileInfo> info = from.file_system->stat_link(from.directory + "/" + folder);
     if (!info.ok()) return std::nullopt;  // It is gone: then the usual one will do.

@@ -82,9 +82,12 @@ Result<bool> same_bytes(Context& context, const CopyItem& item) {
   const std::string_view target_md5 = md5_in_etag(item.there->etag);
   // Of two objects in S3 equal etags were seen to be equal before.
   if (!source_md5.empty() && !target_md5.empty()) return false;
-  if (!source_md5.empty()) return PENSTOCK_TRY(md5_of(target, buffer.bytes())) == source_md5;
-  if (!target_md5.empty()) return PENSTOCK_TRY(md5_of(source, buffer.bytes())) == target_md5;
-  return same_by_reading(source, target, buffer.bytes());
+  if (source_md5.empty() && target_md5.empty()) {
+    return same_by_reading(source, target, buffer.bytes());
+  }
+  const bool keeps_md5 = target_md5.empty();  // The source does.
+  const std::string md5 = PENSTOCK_TRY(md5_of(keeps_md5 ? target : source, buffer.bytes()));
+  return md5 == (keeps_md5 ? source_md5 : target_md5);
 }
 
 }  // namespace penstock::sync

@@ -15,7 +15,7 @@ class StagedFile {
  public:
   // kExists when the temporary name is taken, kInvalid when a part of its path is a link.
   static Result<std::unique_ptr<StagedFile>> create(io::FileSystem& fs, std::string temporary,
-                                                    std::string final_path);
+                                                    std::string final_path, mode_t permissions);
   static Result<std::unique_ptr<StagedFile>> create_link(io::FileSystem& fs, std::string temporary,
                                                          std::string final_path,
                                                          const std::string& leads_to);

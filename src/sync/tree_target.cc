@@ -99,17 +99,19 @@ Result<void> TreeTarget::prepare() {
   if (!there.ok()) {
     if (!is_missing(there.error())) return there.error();
     PENSTOCK_TRY(io::make_directories(fs_, directory_));
-    changed_ = true;
-    if (settings_.on_directory) settings_.on_directory("");
+    std::optional<uint32_t> mode;
+    if (settings_.mode_of_folder) mode = settings_.mode_of_folder("");
+    PENSTOCK_TRY(dress_folder("", mode));
   }
   return probe();
 }
 
 Result<void> TreeTarget::probe() {
   const std::string path = temporary_path("");
-  const std::unique_ptr<StagedFile> file = PENSTOCK_TRY(StagedFile::create(fs_, path, path));
+  const std::unique_ptr<StagedFile> file = PENSTOCK_TRY(StagedFile::create(fs_, path, path, 0600));
   PENSTOCK_TRY(file->finish(0, std::nullopt, kOddTime, /*sync=*/false));
-  time_step_ns_ = step_of(PENSTOCK_TRY(fs_.stat_link(path)).mtime_ns);
+  const io::FileInfo info = PENSTOCK_TRY(fs_.stat_link(path));
+  time_step_ns_ = step_of(info.mtime_ns);
   const size_t name = path.rfind('/') + 1;
   folds_case_ = fs_.stat_link(path.substr(0, name) + upper_case(path.substr(name))).ok();
   return {};
@@ -140,12 +142,17 @@ Result<void> TreeTarget::make_one(std::string_view folder) {
   }
   std::optional<uint32_t> mode;
   if (settings_.mode_of_folder) mode = settings_.mode_of_folder(name);
-  const Result<void> made = fs_.make_directory(path_of(name), mode.value_or(0755) | kOwnerAll);
+  const Result<void> made = fs_.make_directory(path_of(name), mode ? kOwnerAll : 0755);
   // Another thread may have been quicker, or somebody else.
   if (!made.ok() && made.error().code == ErrorCode::kExists) return make_one(folder);
   if (!made.ok()) return made;
+  return dress_folder(name, mode);
+}
+
+// What a new directory gets.
+Result<void> TreeTarget::dress_folder(const std::string& name, std::optional<uint32_t> mode) {
   changed_ = true;
-  if (mode) PENSTOCK_TRY(set_folder_mode(folder, *mode));
+  if (mode) PENSTOCK_TRY(set_folder_mode(name, *mode));
   if (settings_.on_directory) settings_.on_directory(name);
   return {};
 }
@@ -184,11 +191,12 @@ Result<void> TreeTarget::set_folder_mode(std::string_view folder, uint32_t mode)
   return directory->set_attributes(mode | kOwnerAll, std::nullopt);
 }
 
-Result<std::unique_ptr<StagedFile>> TreeTarget::start(const std::string& key) {
+Result<std::unique_ptr<StagedFile>> TreeTarget::start(const std::string& key, bool has_mode) {
   PENSTOCK_TRY(check_name(key));
   PENSTOCK_TRY(make_folder(folder_of(key)));
   changed_ = true;
-  return StagedFile::create(fs_, temporary_path(folder_of(key)), path_of(key));
+  return StagedFile::create(fs_, temporary_path(folder_of(key)), path_of(key),
+                            has_mode ? 0600 : 0644);
 }
 
 Result<std::unique_ptr<StagedFile>> TreeTarget::start_link(const std::string& key,

@@ -22,8 +22,8 @@ namespace penstock::sync {
 class TreeTarget {
  public:
   struct Settings {
-    // Tells the permission bits for a new directory, relative and without '/' at the end; nothing
-    // means the usual ones.
+    // Tells the permission bits for a new directory, relative and without '/' at the end ("" is the
+    // top); nothing means the usual ones.
     std::function<std::optional<uint32_t>(const std::string& folder)> mode_of_folder;
     std::function<void(const std::string& path)> on_directory;
   };
@@ -48,8 +48,9 @@ class TreeTarget {
   Result<void> make_folder(std::string_view folder);
   // Sets the permission bits of a directory that is there.
   Result<void> set_folder_mode(std::string_view folder, uint32_t mode);
-  // A file or link that will have the name `key`; its folder is made.
-  Result<std::unique_ptr<StagedFile>> start(const std::string& key);
+  // A file or link that will have the name `key`; its folder is made. One that will be given a mode
+  // is nobody else's to read before.
+  Result<std::unique_ptr<StagedFile>> start(const std::string& key, bool has_mode);
   Result<std::unique_ptr<StagedFile>> start_link(const std::string& key,
                                                  const std::string& leads_to);
   // Of a file that is there.
@@ -73,6 +74,7 @@ class TreeTarget {
   bool is_known(std::string_view folder);
   void know(std::string folder);
   Result<void> make_one(std::string_view folder);
+  Result<void> dress_folder(const std::string& name, std::optional<uint32_t> mode);
   Result<void> probe();
   Error in_the_way(std::string_view key, std::string_view what) const;
 

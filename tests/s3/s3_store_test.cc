@@ -17,6 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 class S3StoreTest : public S3Test {
  protected:
@@ -232,18 +233,61 @@ TEST_F(S3StoreTest, KeysOfOthersDoNotBreakListings) {
     ListOptions options;
     options.limit = limit;
     std::vector<std::string> keys;
+    std::vector<std::string> odd;
     while (true) {
       const auto page = store_->list(options);
       ASSERT_TRUE(page.ok()) << page.error().to_string();
       for (const ObjectInfo& object : page->objects) keys.push_back(object.key);
+      odd.insert(odd.end(), page->odd.begin(), page->odd.end());
       if (!page->next) break;
       options.start_after = *page->next;
     }
     EXPECT_THAT(keys, ElementsAre("a/b")) << limit;
+    EXPECT_THAT(odd, UnorderedElementsAre("a/", "a//b", "d//e", "/f", "../g")) << limit;
   }
   ListOptions folders;
   folders.by_folder = true;
   EXPECT_THAT(store_->list(folders)->folders, ElementsAre("a/", "d/"));
+  EXPECT_THAT(store_->list(folders)->odd, UnorderedElementsAre("/", "../"));
+  folders.prefix = "a/";
+  EXPECT_THAT(store_->list(folders)->odd, UnorderedElementsAre("a/", "a//"));
+}
+
+TEST_F(S3StoreTest, LargeObjectsGetLargerParts) {
+  S3Options options = direct_options();
+  options.part_bytes = 5 * kMiB;
+  const auto store = open(options);
+  PutOptions put;
+  put.size = 60'000 * kMiB;  // Of which only a little comes.
+  const auto upload = std::move(*store->start_upload("k", put));
+  const std::vector<std::byte> bytes = random_bytes(7 * kMiB, 1);
+  ASSERT_TRUE(upload->write(bytes).ok());
+  const Result<ObjectInfo> info = upload->finish();
+  ASSERT_TRUE(info.ok()) << info.error().to_string();
+  EXPECT_TRUE(info->etag.ends_with("-2")) << info->etag;  // 6 MiB and the rest.
+  EXPECT_EQ(*read_object(*store, "k", kGiB), bytes);
+}
+
+TEST_F(S3StoreTest, CopiesBetweenStoresOfOneServer) {
+  const std::string bucket = S3TestServer::get().bucket + "-other";
+  ASSERT_TRUE(create_bucket(bucket, direct_options()).ok());
+  const auto other = std::move(*make_s3_store(bucket, "some/where", direct_options(), {}));
+  put("from + ä", "copied");
+  const auto pair = copies_within_s3(*store_, *other);
+  ASSERT_TRUE(pair);
+  std::promise<Result<ObjectInfo>> copied;
+  pair->to->async_copy_from(*pair->from, "from + ä", "to", {}, [&](Result<ObjectInfo> info) {
+    copied.set_value(std::move(info));
+  });
+  const Result<ObjectInfo> info = copied.get_future().get();
+  ASSERT_TRUE(info.ok()) << info.error().to_string();
+  EXPECT_EQ(info->key, "to");
+  EXPECT_EQ(as_text(*read_object(*other, "to", kMiB)), "copied");
+  S3Options others = direct_options();
+  others.access_key = "somebody else";
+  const auto foreign = std::move(*make_s3_store(bucket, "", others, {}));
+  EXPECT_FALSE(copies_within_s3(*store_, *foreign));
+  EXPECT_FALSE(copies_within_s3(*store_, *make_memory_store()));
 }
 
 TEST_F(S3StoreTest, RemovesManyAtOnce) {
