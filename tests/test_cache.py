@@ -276,7 +276,8 @@ def test_check_finds_damage_and_repairs_it(cache, data):
     repaired = run("check", cache, "--repair")
     assert "5 damaged (5 removed)" in repaired.stdout
     assert not large[0].exists()
-    assert run_json("check", cache)["healthy"]
+    after = run_json("check", cache)
+    assert after["healthy"] and after["directories"][0]["leftovers"] == 0
     again = run_json("warm", cache, data, "--verify")
     assert again["fetched_bytes"] > 0
     assert again["fetched_bytes"] + again["there_bytes"] == size_of(data)
@@ -332,6 +333,7 @@ def test_clear_everything(cache, data):
     assert entries_of(cache) == []
     shown = show(cache)
     assert shown["entries"] == shown["used_bytes"] == 0
+    assert "all is well" in run("check", cache).stdout
     # Nobody believes that the room is still taken.
     report = run_json("warm", cache, data, "--quota", "60MiB")
     assert report["fetched_bytes"] == size_of(data)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <thread>
 
 #include "cache/entry_look.h"
 #include "cache/presence.h"
@@ -16,10 +15,6 @@ using Kind = CheckupFinding::Kind;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kFindingsMax = 1000;
-// An entry is dropped by cutting it to nothing and removing it. Who looks in between sees damage
-// that is gone a moment later.
-constexpr int kLooks = 3;
-constexpr auto kLookAgainAfter = std::chrono::milliseconds(10);
 
 class Checkup {
  public:
@@ -72,15 +67,11 @@ class Checkup {
   }
 
   Result<void> look(const EntryName& name, std::span<std::byte> memory) {
-    for (int looks = 1;; ++looks) {
-      const Result<EntryKey> key = verify_entry(directory_, name, memory);
-      if (key.ok()) return {};
-      const ErrorCode code = key.error().code;
-      if (looks == kLooks || code == ErrorCode::kNotFound || code == ErrorCode::kUnsupported) {
-        return key.error();
-      }
-      std::this_thread::sleep_for(kLookAgainAfter);
-    }
+    Result<EntryKey> key = verify_entry(directory_, name, memory);
+    // Who drops an entry removes it first, and then cuts it short for those who have it open: what
+    // looked damaged for that reason is not there any more.
+    if (!key.ok()) key = verify_entry(directory_, name, memory);
+    return key.ok() ? Result<void>() : key.error();
   }
 
   void found_bad(const EntryName& name, const Error& error) {

@@ -6,6 +6,7 @@
 
 #include "cache/entry_header.h"
 #include "cache/entry_look.h"
+#include "cache/log_record.h"
 #include "cache/tool_test_support.h"
 #include "io/faulty_file_system.h"
 
@@ -59,7 +60,7 @@ TEST_F(CheckupTest, AnEmptyDirectoryIsHealthy) {
 // Wherever one bit is flipped, the check finds it.
 TEST_F(CheckupTest, FindsAFlippedBitAnywhere) {
   const EntryName name = add("tree:/data/x", 0, 9000);
-  for (uint64_t offset = 0; offset < name.file_bytes(); offset += 397) {
+  for (uint64_t offset = 0; offset < name.file_bytes(); offset += 97) {
     flip(name, offset);
     const CheckupReport report = check();
     EXPECT_FALSE(report.healthy()) << offset;
@@ -151,6 +152,21 @@ TEST_F(CheckupTest, LeftoversAreNamedAndNoProblem) {
   for (const CheckupFinding& finding : repaired.findings) EXPECT_TRUE(finding.removed);
   EXPECT_FALSE(is_there("tmp/123-00112233aabbccdd-7"));
   EXPECT_EQ(check().leftovers, 0u);
+}
+
+// Its log waits for the next process that evicts.
+TEST_F(CheckupTest, WhoLeftInOrderLeftNothingOver) {
+  const std::string name = "members/123-00112233aabbccdd";
+  std::string log;
+  append_record(log, Note{Note::Kind::kUsed, test_id(1), 5});
+  plant(name + ".lock", "");
+  plant(name + ".log", log);
+  EXPECT_EQ(check().leftovers, 2u);
+  append_record(log, Left{});
+  plant(name + ".log", log);
+  EXPECT_EQ(check().leftovers, 0u);
+  plant("tmp/123-00112233aabbccdd-7");
+  EXPECT_EQ(check().leftovers, 3u);
 }
 
 TEST_F(CheckupTest, FilesOfTheLivingAreNoLeftovers) {

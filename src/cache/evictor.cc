@@ -107,11 +107,14 @@ void Evictor::measure(const OwnNews& news, TickErrors& errors) {
   Terms terms = roll_->strictest();
   terms.quota_bytes = std::min(terms.quota_bytes, news.terms.quota_bytes);
   terms.floor_bytes = std::max(terms.floor_bytes, news.terms.floor_bytes);
-  limit_ = terms.quota_bytes;
-  if (!space_.last()) return;
+  quota_ = terms.quota_bytes;
+  floor_limit_ = UINT64_MAX;
   // Its own evictions free what they take from the used: this does not move with them.
-  const uint64_t reachable = used_when_asked_ + space_.last()->available_bytes;
-  limit_ = std::min(limit_, less(reachable, terms.floor_bytes));
+  if (space_.last()) {
+    const uint64_t reachable = used_when_asked_ + space_.last()->available_bytes;
+    floor_limit_ = less(reachable, terms.floor_bytes);
+  }
+  limit_ = std::min(quota_, floor_limit_);
 }
 
 uint64_t Evictor::used_bytes() const {
@@ -127,7 +130,8 @@ uint64_t Evictor::room_bytes() const {
 }
 
 uint32_t Evictor::evict(uint64_t in_flight, TickErrors& errors, bool& more) {
-  room_.set_capacity(less(limit_, in_flight));
+  // Fills under way have taken their space from the drive already: the floor knows of them.
+  room_.set_capacity(std::min(less(quota_, in_flight), floor_limit_));
   const SteadyTime until = steady_clock::now() + kEvictFor;
   const uint32_t evictions = room_.tick([&](const EntryName& name) {
     if (steady_clock::now() < until) return drop(name, errors);

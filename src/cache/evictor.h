@@ -117,7 +117,9 @@ class Evictor final : private Roll::Listener {
   uint64_t came_bytes_ = 0;
   uint64_t went_bytes_ = 0;
 
-  uint64_t limit_ = 0;
+  uint64_t quota_ = 0;
+  uint64_t floor_limit_ = 0;  // What the floor of free space allows.
+  uint64_t limit_ = 0;        // The smaller of both.
   uint64_t grain_ = 0;  // The largest entry seen.
   bool own_active_ = false;
   // When the drive was last asked for its free space.

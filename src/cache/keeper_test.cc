@@ -206,6 +206,25 @@ TEST_P(KeeperFloorTest, IsKeptWhoeverFillsTheDrive) {
   ASSERT_TRUE(eventually([&] { return one.keeper->room_bytes() > kMiB; }));
 }
 
+// What is being filled has taken its space, and is not counted as used yet: nothing must go for it.
+TEST_F(KeeperTest, FillsUnderWayAreNotEvictedForTheFloor) {
+  KeeperOptions options = with_quota(60 * kMiB);
+  options.free_floor = bytes_of(16 * kMiB);
+  TestMember one = open(options);
+  one.settle();
+  for (uint64_t i = 0; i < 24; ++i) ASSERT_TRUE(one.fill(test_name(i, 256)));
+  one.settle();
+  for (uint64_t i = 100; i < 120; ++i) ASSERT_TRUE(one.keeper->reserve(test_name(i, 256)));
+  write_file("/under-way", 20 * kMiB);
+  one.settle();
+  EXPECT_EQ(one.keeper->status().evictions, 0u);
+  ASSERT_THAT(fs_.remove("/under-way"), IsOk());
+  for (uint64_t i = 100; i < 120; ++i) ASSERT_TRUE(one.publish(test_name(i, 256)));
+  one.settle();
+  EXPECT_EQ(one.keeper->status().evictions, 0u);
+  EXPECT_EQ(one.bytes_on_drive(), 44 * kMiB);
+}
+
 TEST_F(KeeperTest, PercentagesAreOfTheFileSystem) {
   TestMember one = open({.quota = {.fraction = 0.5}, .free_floor = {.fraction = 0.25}});
   EXPECT_EQ(one.status().limit_bytes, 32 * kMiB);

@@ -7,6 +7,8 @@
 
 #include "cache/directory_open.h"
 #include "cache/directory_sweep.h"
+#include "cache/log_record.h"
+#include "cache/member_log.h"
 #include "cache/members.h"
 #include "cache/state_file.h"
 
@@ -40,7 +42,12 @@ class Look {
     PENSTOCK_TRY(list(kTemporaryName, [this](const io::DirectoryEntry& entry) {
       add(kTemporaryName, entry, member_of_temporary(entry.name));
     }));
-    for (auto& [name, member] : found_.members) member.presence = presence_of(name, member);
+    for (auto& [name, member] : found_.members) {
+      member.presence = presence_of(name, member);
+      if (member.presence == Presence::kDead && has_left(name, member)) {
+        member.presence = Presence::kLeft;
+      }
+    }
     return std::move(found_);
   }
 
@@ -78,6 +85,28 @@ class Look {
         directory_.file_system().try_lock(fmt::format("{}/{}", directory_.path(), lock));
     if (held.ok()) return Presence::kDead;
     return held.error().code == ErrorCode::kBusy ? Presence::kAlive : Presence::kUnknown;
+  }
+
+  // Whether the last word in its last log says so, and it left nothing else.
+  bool has_left(const std::string& name, const PresentMember& member) {
+    std::optional<uint32_t> last;
+    for (const std::string& path : member.files) {
+      if (!path.starts_with(kMembersName)) return false;
+      const auto file = parse_member_file(path.substr(path.rfind('/') + 1));
+      if (file && file->log) last = std::max(last.value_or(0), *file->log);
+    }
+    if (!last) return false;
+    const std::string folder = fmt::format("{}/{}", directory_.path(), kMembersName);
+    const auto log =
+        directory_.file_system().open(log_path(folder, name, *last), {.plain_only = true});
+    if (!log.ok()) return false;
+    const Result<io::FileInfo> info = (*log)->stat();
+    std::array<std::byte, kRecordBytes> bytes{};
+    if (!info.ok() || info->size < bytes.size()) return false;
+    const Result<size_t> read = (*log)->read(info->size - bytes.size(), bytes);
+    if (!read.ok() || *read < bytes.size()) return false;
+    const std::optional<LogRecord> record = parse_record(bytes);
+    return record && std::holds_alternative<Left>(*record);
   }
 
   CacheDirectory& directory_;

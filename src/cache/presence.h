@@ -13,6 +13,7 @@ namespace penstock::cache {
 
 enum class Presence : uint8_t {
   kAlive,
+  kLeft,  // In order: what it had to say waits for the next process that evicts.
   kDead,
   kUnknown,  // We may not look.
 };

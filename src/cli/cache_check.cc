@@ -75,8 +75,13 @@ std::string advice(const CheckupReport& report) {
 
 std::string render_text(const std::string& path, const CheckupReport& report) {
   const double seconds = std::max(std::chrono::duration<double>(report.time).count(), 1e-3);
+  constexpr size_t kShown = 100;
   std::string text;
   for (const CheckupFinding& finding : report.findings) {
+    if (&finding == &report.findings[0] + kShown) {
+      text += "  and more: --json names the first thousand\n";
+      break;
+    }
     text += fmt::format("  {:<10}  {}: {}{}\n", finding_kind_name(finding.kind),
                         printable(finding.path), printable(finding.why),
                         finding.removed ? "; removed" : "");

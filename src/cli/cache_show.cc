@@ -44,7 +44,7 @@ std::string used_text(const DirectoryReport& report) {
   if (report.state) {
     text += fmt::format(" of {} ({}){}", format_size(report.state->limit),
                         format_share(report.all.bytes, report.state->limit),
-                        report.members.empty() ? ", the limit of who used it last" : "");
+                        report.members.empty() ? " when it was last in use" : "");
   }
   return text;
 }

@@ -202,16 +202,15 @@ void Warming::tell_room(const cache::CacheStats& stats) const {
 std::string Warming::summary() const {
   const WarmProgress& totals = report_.totals;
   const double seconds = std::max(std::chrono::duration<double>(report_.time).count(), 1e-3);
+  if (totals.objects == 0) return "nothing to fetch\n";
   std::string text =
       fmt::format("{} objects, {}: ", group_digits(totals.objects), format_size(totals.bytes));
   if (totals.fetched_bytes == 0) {
-    text += fmt::format("{} were there", format_size(totals.there_bytes));
-    if (arguments_.verify) text += " and are well";
-    text += fmt::format(" ({})", format_duration(report_.time));
-    if (arguments_.verify) {
-      text += fmt::format(", {}", format_rate(static_cast<double>(totals.there_bytes) / seconds));
-    }
-    return text + "\n";
+    const double rate = static_cast<double>(totals.there_bytes) / seconds;
+    return text + fmt::format("{} were there{} ({}{})\n", format_size(totals.there_bytes),
+                              arguments_.verify ? " and are well" : "",
+                              format_duration(report_.time),
+                              arguments_.verify ? ", " + format_rate(rate) : "");
   }
   text += fmt::format("fetched {} in {} ({})", format_size(totals.fetched_bytes),
                       format_duration(report_.time),
