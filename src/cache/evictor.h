@@ -120,7 +120,7 @@ class Evictor final : private Roll::Listener {
   uint64_t quota_ = 0;
   uint64_t floor_limit_ = 0;  // What the floor of free space allows.
   uint64_t limit_ = 0;        // The smaller of both.
-  uint64_t grain_ = 0;  // The largest entry seen.
+  uint64_t grain_ = 0;        // The largest entry seen.
   bool own_active_ = false;
   // When the drive was last asked for its free space.
   uint64_t used_when_asked_ = 0;

@@ -83,8 +83,8 @@ S3Request Copy::copy_request() const {
   request.op = S3Op::kCopy;
   request.method = HttpMethod::kPut;
   request.key = to_;
-  request.headers = {{"x-amz-copy-source", "/" + percent_encode(source_client_.bucket(), false) + "/" +
-                                               percent_encode(from_, true)}};
+  request.headers = {{"x-amz-copy-source", "/" + percent_encode(source_client_.bucket(), false) +
+                                               "/" + percent_encode(from_, true)}};
   if (!source_.etag.empty()) {
     request.headers.emplace_back("x-amz-copy-source-if-match", source_.etag);
   }
@@ -196,8 +196,8 @@ void Copy::fail(Error error) {
 }  // namespace
 
 void copy_object(S3Client& source_client, const std::string& from, S3Client& client,
-                 const std::string& to, const S3StoreSettings& settings,
-                 const CallOptions& options, Done<ObjectInfo> done) {
+                 const std::string& to, const S3StoreSettings& settings, const CallOptions& options,
+                 Done<ObjectInfo> done) {
   std::make_shared<Copy>(source_client, from, client, to, settings, options, std::move(done))
       ->start();
 }

@@ -82,8 +82,8 @@ void list_objects(S3Client& client, const std::string& prefix, ListOptions optio
 void remove_objects(S3Client& client, const std::string& prefix, std::vector<std::string> keys,
                     const CallOptions& options, Done<std::vector<RemoveFailure>> done);
 void copy_object(S3Client& source_client, const std::string& from, S3Client& client,
-                 const std::string& to, const S3StoreSettings& settings,
-                 const CallOptions& options, Done<ObjectInfo> done);
+                 const std::string& to, const S3StoreSettings& settings, const CallOptions& options,
+                 Done<ObjectInfo> done);
 std::unique_ptr<Upload> make_s3_upload(std::shared_ptr<S3Client> client, std::string key,
                                        std::string shown_key, const PutOptions& options);
 

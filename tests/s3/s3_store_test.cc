@@ -276,9 +276,8 @@ TEST_F(S3StoreTest, CopiesBetweenStoresOfOneServer) {
   const auto pair = copies_within_s3(*store_, *other);
   ASSERT_TRUE(pair);
   std::promise<Result<ObjectInfo>> copied;
-  pair->to->async_copy_from(*pair->from, "from + ä", "to", {}, [&](Result<ObjectInfo> info) {
-    copied.set_value(std::move(info));
-  });
+  pair->to->async_copy_from(*pair->from, "from + ä", "to", {},
+                            [&](Result<ObjectInfo> info) { copied.set_value(std::move(info)); });
   const Result<ObjectInfo> info = copied.get_future().get();
   ASSERT_TRUE(info.ok()) << info.error().to_string();
   EXPECT_EQ(info->key, "to");
