@@ -17,7 +17,8 @@ namespace penstock {
 // Order: first in, first out.
 // Closing: close() refuses new items; what is inside is still handed out, then pop() returns
 // nothing.
-// Lifetime: close() and let every waiter return before destroying it.
+// Lifetime: close() and let every waiter return before destroying it. Notifications are sent under the
+// lock, so that whoever got the last item may destroy the queue while its push() is still returning.
 template <typename T>
 class BoundedQueue {
  public:
@@ -29,18 +30,15 @@ class BoundedQueue {
     const auto ready = [this] { return closed_ || items_.size() < capacity_; };
     if (!wait(room_, lock, deadline, ready) || closed_) return false;
     items_.push_back(std::move(item));
-    lock.unlock();
     filled_.notify_one();
     return true;
   }
 
   // Never waits. False, leaving `item` as it was, when full or closed.
   bool try_push(T& item) {
-    {
-      std::lock_guard lock(mutex_);
-      if (closed_ || items_.size() >= capacity_) return false;
-      items_.push_back(std::move(item));
-    }
+    std::lock_guard lock(mutex_);
+    if (closed_ || items_.size() >= capacity_) return false;
+    items_.push_back(std::move(item));
     filled_.notify_one();
     return true;
   }
@@ -52,16 +50,13 @@ class BoundedQueue {
     if (!wait(filled_, lock, deadline, ready) || items_.empty()) return std::nullopt;
     std::optional<T> item(std::move(items_.front()));
     items_.pop_front();
-    lock.unlock();
     room_.notify_one();
     return item;
   }
 
   void close() {
-    {
-      std::lock_guard lock(mutex_);
-      closed_ = true;
-    }
+    std::lock_guard lock(mutex_);
+    closed_ = true;
     room_.notify_all();
     filled_.notify_all();
   }

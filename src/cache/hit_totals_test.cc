@@ -87,7 +87,10 @@ TEST_F(HitTotalsTest, BeginAnewWhenAllWasRemoved) {
     const auto tool = open(/*may_evict=*/false);
     tool->keeper->count_anew();
   }
-  open()->keeper->count_read(0, 2);
+  auto next = open();
+  next->settle();  // It has read what the tool left it.
+  next->keeper->count_read(0, 2);
+  next.reset();
   EXPECT_EQ(totals().hit_bytes, 0u);
   EXPECT_EQ(totals().miss_bytes, 2u);
 }

@@ -195,7 +195,7 @@ TEST_F(KeeperMembersTest, TogetherTheyStayWithinTheQuota) {
   const bool enough = eventually(
       [&] {
         most = std::max(most, bytes_at_a_moment(fs_, kPath));
-        return fills >= 1500;
+        return fills >= 1000;
       },
       std::chrono::seconds(60));
   stop = true;

@@ -28,8 +28,7 @@ void CallQueue::start(Call call) {
       run();
     });
   }
-  lock.unlock();
-  filled_.notify_one();
+  filled_.notify_one();  // Under the lock: once the call has run, all this may be gone.
 }
 
 void CallQueue::finish() {
