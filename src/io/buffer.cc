@@ -23,6 +23,7 @@ namespace penstock::io {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
+constexpr size_t kHugePageBytes = 2 * kMiB;
 constexpr size_t kSmallBytesMax = kMiB;
 constexpr size_t kSmallSlabBytes = 2 * kMiB;
 constexpr int kSlabOrder = 9;  // A slab is 2^9 pages.
@@ -205,14 +206,34 @@ bool SlabProvider::make_room(Lock&, size_t bytes) {
   return true;
 }
 
-Result<Slab*> SlabProvider::new_slab(Lock&, size_t bytes) {
-  // MAP_POPULATE: the page faults happen here, once, and not in the middle of a timed read.
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED)
+// Huge pages where the system has them: a device takes a transfer in one piece, and not in one for
+// every 4 KiB, which is three times slower on some.
+Result<std::byte*> map_memory(size_t bytes) {
+  const size_t spare = bytes >= kHugePageBytes ? kHugePageBytes : 0;
+  void* mapped = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0);
+  if (mapped == MAP_FAILED)
     return errno_error(errno, fmt::format("mmap {} for a buffer", format_size(bytes)));
+  auto* memory = static_cast<std::byte*>(mapped);
+  if (spare > 0) {
+    const size_t before = -reinterpret_cast<uintptr_t>(memory) % kHugePageBytes;
+    if (before > 0) ::munmap(memory, before);
+    memory += before;
+    if (spare > before) ::munmap(memory + bytes, spare - before);
+    ::madvise(memory, bytes, MADV_HUGEPAGE);  // A wish.
+  }
+  // The page faults happen here, once, and not in the middle of a timed read.
+  // (EINVAL: before Linux 5.14.)
+  if (::madvise(memory, bytes, MADV_POPULATE_WRITE) != 0 && errno == EINVAL) {
+    for (size_t at = 0; at < bytes; at += kPageBytes) memory[at] = std::byte{0};
+  }
+  return memory;
+}
+
+Result<Slab*> SlabProvider::new_slab(Lock&, size_t bytes) {
+  std::byte* const memory = PENSTOCK_TRY(map_memory(bytes));
   auto slab = std::make_unique<Slab>();
-  slab->data = static_cast<std::byte*>(memory);
+  slab->data = memory;
   slab->bytes = bytes;
   const std::span<std::byte> all(slab->data, bytes);
   if (cuda_ != nullptr) {
