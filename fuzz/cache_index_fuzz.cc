@@ -60,14 +60,14 @@ void use(Policy& policy) {
 
 void restore(const std::string& bytes) {
   const std::unique_ptr<Policy> policy = make_policy();
-  if (!policy->restore(bytes).ok()) {
+  if (!restore_from(*policy, bytes).ok()) {
     require(policy->entries() == 0 && policy->clock_bytes() == 0);
     return;
   }
-  const std::string snapshot = policy->snapshot();
+  const std::string snapshot = snapshot_of(*policy);
   const std::unique_ptr<Policy> again = make_policy();
-  require(again->restore(snapshot).ok());
-  require(again->snapshot() == snapshot);
+  require(restore_from(*again, snapshot).ok());
+  require(snapshot_of(*again) == snapshot);
   use(*policy);
 }
 

@@ -95,6 +95,7 @@ class Evictor final : private Roll::Listener {
   Outcome conclude(const OwnNews& news, TickErrors& errors);
   State describe() const;
   void publish(State state, TickErrors& errors);
+  Result<void> read_index();
   void save_index(TickErrors& errors);
   std::string temporary(int which) const;
 

@@ -13,8 +13,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr uint64_t kIndexBytesMax = kGiB;
-
 }  // namespace
 
 std::string state_path(const CacheDirectory& directory) {
@@ -39,12 +37,24 @@ Result<std::unique_ptr<io::FileLock>> lock_evictor(const CacheDirectory& directo
   return make_error(ErrorCode::kIo, fmt::format("{} is gone", members), true);
 }
 
+Result<void> Evictor::read_index() {
+  const std::unique_ptr<io::File> file =
+      PENSTOCK_TRY(directory_.file_system().open(index_path(directory_), {}));
+  const io::FileInfo info = PENSTOCK_TRY(file->stat());
+  uint64_t at = 0;
+  return policy_->restore(info.size, [&](std::span<std::byte> into) -> Result<size_t> {
+    const size_t got = PENSTOCK_TRY(file->read(at, into));
+    at += got;
+    return got;
+  });
+}
+
 void Evictor::load(TickErrors& errors) {
-  const Result<std::string> index =
-      io::read_file(directory_.file_system(), index_path(directory_), kIndexBytesMax);
-  if (!index.ok()) return errors.note(index.error());
-  const Result<void> restored = policy_->restore(*index);
+  const Result<void> restored = read_index();
   if (!restored.ok()) {
+    const ErrorCode code = restored.error().code;
+    if (code != ErrorCode::kCorrupt && code != ErrorCode::kUnsupported)
+      return errors.note(restored.error());
     log_info("what a cache had learnt cannot be read; it begins anew",
              {{"directory", directory_.path()}, {"reason", restored.error().detail}});
     return;
@@ -103,8 +113,9 @@ void Evictor::save_index(TickErrors& errors) {
   index_at_ = now_;
   if (policy_->clock_bytes() == index_clock_ && policy_->entries() == index_entries_) return;
   const SteadyTime began = steady_clock::now();
-  const Result<void> replaced = replace_file(directory_.file_system(), temporary(1),
-                                             index_path(directory_), policy_->snapshot());
+  const Result<void> replaced =
+      replace_file(directory_.file_system(), temporary(1), index_path(directory_),
+                   [this](const FileSink& sink) { return policy_->save(sink); });
   errors.note(replaced);
   if (!replaced.ok()) return;
   index_clock_ = policy_->clock_bytes();

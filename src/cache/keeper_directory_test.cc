@@ -21,7 +21,7 @@ TEST_F(KeeperDirectoryTest, ARestartKnowsWhatWasThere) {
   const std::unique_ptr<Policy> learnt = make_policy();
   const Result<std::string> index = io::read_file(fs_, "/cache/index", kMiB);
   ASSERT_THAT(index, IsOk());
-  ASSERT_THAT(learnt->restore(*index), IsOk());
+  ASSERT_THAT(restore_from(*learnt, *index), IsOk());
   EXPECT_EQ(learnt->clock_bytes(), 777u);
   EXPECT_EQ(learnt->entries(), 10u);
 
@@ -32,7 +32,7 @@ TEST_F(KeeperDirectoryTest, ARestartKnowsWhatWasThere) {
     EXPECT_FALSE(two.keeper->reserve(test_name(50, 1)));
     two.keeper->note_used(test_id(4), 3);
   }
-  ASSERT_THAT(learnt->restore(*io::read_file(fs_, "/cache/index", kMiB)), IsOk());
+  ASSERT_THAT(restore_from(*learnt, *io::read_file(fs_, "/cache/index", kMiB)), IsOk());
   EXPECT_EQ(learnt->clock_bytes(), 780u);  // It went on where the first was.
 }
 

@@ -15,8 +15,7 @@
 // - What is missed again and again, with far shorter turns than something kept has, is invited in
 //   its place: a hot set that comes late.
 //
-// Threads: one at a time. Memory: at most 64 bytes per entry and 8 MiB; while a snapshot is made or
-// restored, 48 bytes per entry more. Cost: constant per call, but for snapshots and scans.
+// Threads: one at a time. Memory: at most 64 bytes per entry and 8 MiB. Cost: constant per call, but for snapshots and scans.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "cache/entry.h"
+#include "cache/index_stream.h"
 #include "penstock/result.h"
 
 namespace penstock::cache {
@@ -73,9 +73,9 @@ class Policy {
 
   // What it has learnt, for the next process: docs/formats/cache-index.md. restore() replaces what
   // it has by that, with entries that may be gone since (a scan tells); kCorrupt or kUnsupported, and
-  // unchanged, when it is not one.
-  virtual std::string snapshot() const = 0;
-  virtual Result<void> restore(const std::string& snapshot) = 0;
+  // unchanged, when it is not one, or else what the source said.
+  virtual Result<void> save(const IndexSink& sink) const = 0;
+  virtual Result<void> restore(uint64_t bytes, const IndexSource& source) = 0;
   // Forgets entries that neither added() nor restore()+seen() confirmed since begin_scan().
   virtual void begin_scan() = 0;
   virtual void seen(const EntryName& name) = 0;  // As added(), and confirms.
@@ -83,5 +83,9 @@ class Policy {
 };
 
 std::unique_ptr<Policy> make_policy();
+
+// save() and restore() with all of it in memory.
+std::string snapshot_of(const Policy& policy);
+Result<void> restore_from(Policy& policy, std::string_view bytes);
 
 }  // namespace penstock::cache

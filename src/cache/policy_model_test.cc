@@ -130,10 +130,10 @@ class Pair {
     std::erase_if(model_.items, [](const auto& item) { return !item.second.confirmed; });
   }
   void renew() {
-    const std::string snapshot = policy_->snapshot();
+    const std::string snapshot = snapshot_of(*policy_);
     std::unique_ptr<Policy> next = make_policy();
-    ASSERT_TRUE(next->restore(snapshot).ok());
-    EXPECT_TRUE(next->snapshot() == snapshot);
+    ASSERT_TRUE(restore_from(*next, snapshot).ok());
+    EXPECT_TRUE(snapshot_of(*next) == snapshot);
     next->set_capacity(256 * kMiB);
     policy_ = std::move(next);
   }

@@ -1,12 +1,11 @@
 // What a policy has learnt, as bytes: docs/formats/cache-index.md.
 #include <fmt/format.h>
 
-#include <bit>
-#include <concepts>
+#include <algorithm>
 #include <span>
 
+#include "cache/index_stream.h"
 #include "cache/turn_policy.h"
-#include "penstock/frame.h"
 
 namespace penstock::cache {
 
@@ -23,19 +22,11 @@ constexpr size_t kSumBytes = 8;
 constexpr uint32_t kKeptFlags = Entry::kSaid | Entry::kUnused;
 constexpr size_t kBytesMin = kHeaderBytes + kWeightsBytes + kSumBytes;
 
-class Writer {
+class Writer : public IndexWriter {
  public:
-  explicit Writer(size_t bytes) : out_(bytes, '\0') {}
+  using IndexWriter::IndexWriter;
+  using IndexWriter::put;
 
-  template <std::unsigned_integral T>
-  void put(T value) {
-    char* to = &out_[at_];
-    for (size_t i = 0; i < sizeof(T); ++i) {
-      to[i] = static_cast<char>((uint64_t{value} >> (8 * i)) & 0xff);
-    }
-    at_ += sizeof(T);
-  }
-  void put(float value) { put(std::bit_cast<uint32_t>(value)); }
   void put(const Turn& turn) {
     put(turn.bytes);
     put(turn.read);
@@ -51,32 +42,12 @@ class Writer {
     put(entry.blocks);
     put(uint32_t{entry.flags} & kKeptFlags);
   }
-  // With the checksum of everything before.
-  std::string finish() && {
-    put(codec::hash_bytes(std::as_bytes(std::span(out_)).first(at_)));
-    return std::move(out_);
-  }
-
- private:
-  std::string out_;
-  size_t at_ = 0;
 };
 
-// Requires that what is asked for is there: the length is checked before.
-class Reader {
+class Reader : public IndexReader {
  public:
-  explicit Reader(const char* at) : at_(at) {}
+  using IndexReader::IndexReader;
 
-  template <std::unsigned_integral T>
-  T get() {
-    uint64_t value = 0;
-    for (size_t i = 0; i < sizeof(T); ++i) {
-      value |= uint64_t{static_cast<uint8_t>(at_[i])} << (8 * i);
-    }
-    at_ += sizeof(T);
-    return static_cast<T>(value);
-  }
-  float get_float() { return std::bit_cast<float>(get<uint32_t>()); }
   Turn get_turn() {
     Turn turn;
     turn.bytes = get_float();
@@ -96,9 +67,6 @@ class Reader {
     entry.flags = static_cast<uint8_t>(get<uint32_t>() & kKeptFlags);
     return entry;
   }
-
- private:
-  const char* at_;
 };
 
 struct Header {
@@ -121,8 +89,10 @@ bool makes_sense(const Entry& entry, uint64_t clock) {
   return entry.since <= clock && entry.last <= clock && makes_sense(entry.turn);
 }
 
-Result<Header> read_header(Reader& reader, const std::string& bytes) {
-  if (bytes.size() < kBytesMin || reader.get<uint64_t>() != kMagic) return corrupt("not one");
+Result<Header> read_header(Reader& reader, uint64_t bytes) {
+  const auto magic = reader.get<uint64_t>();
+  PENSTOCK_TRY(Result<void>(reader.result()));
+  if (magic != kMagic) return corrupt("not one");
   const auto version = reader.get<uint32_t>();
   if (version != kVersion) {
     return make_error(ErrorCode::kUnsupported,
@@ -135,14 +105,11 @@ Result<Header> read_header(Reader& reader, const std::string& bytes) {
   header.clock = reader.get<uint64_t>();
   header.late = reader.get_float();
   header.known = reader.get_float();
-  const uint64_t left = bytes.size() - kBytesMin;
+  const uint64_t left = bytes - kBytesMin;
   if (header.entries > left / kEntryBytes || header.ghosts > left / kGhostBytes ||
       header.entries * kEntryBytes + header.ghosts * kGhostBytes != left) {
     return corrupt("of the wrong length");
   }
-  const auto covered = std::as_bytes(std::span(bytes)).first(bytes.size() - kSumBytes);
-  Reader sum(bytes.data() + covered.size());
-  if (sum.get<uint64_t>() != codec::hash_bytes(covered)) return corrupt("wrong checksum");
   if (!(header.late >= 0 && header.late <= header.known && header.known <= 1e6F)) {
     return corrupt("makes no sense");
   }
@@ -151,10 +118,10 @@ Result<Header> read_header(Reader& reader, const std::string& bytes) {
 
 }  // namespace
 
-std::string TurnPolicy::snapshot() const {
+Result<void> TurnPolicy::save(const IndexSink& sink) const {
   uint64_t ghosts = 0;
   for (const Ghosts::Slot& slot : ghosts_.slots()) ghosts += slot.since_and_tag != 0;
-  Writer writer(kBytesMin + table_.size() * kEntryBytes + ghosts * kGhostBytes);
+  Writer writer(sink);
   writer.put(kMagic);
   writer.put(kVersion);
   writer.put(uint32_t{0});
@@ -172,12 +139,13 @@ std::string TurnPolicy::snapshot() const {
     writer.put(slot.since_and_tag);
     writer.put(slot.turn);
   }
-  return std::move(writer).finish();
+  return writer.finish();
 }
 
-Result<void> TurnPolicy::restore(const std::string& snapshot) {
-  Reader reader(snapshot.data());
-  const Header header = PENSTOCK_TRY(read_header(reader, snapshot));
+Result<void> TurnPolicy::restore(uint64_t bytes, const IndexSource& source) {
+  if (bytes < kBytesMin) return corrupt("not one");
+  Reader reader(bytes, source);
+  const Header header = PENSTOCK_TRY(read_header(reader, bytes));
   TurnPolicy fresh;
   fresh.capacity_ = capacity_;
   fresh.clock_ = header.clock;
@@ -202,8 +170,29 @@ Result<void> TurnPolicy::restore(const std::string& snapshot) {
     if (at >= Ghosts::kSlots || !makes_sense(turn)) return corrupt("makes no sense");
     fresh.ghosts_.set_slot(at, {.since_and_tag = since_and_tag, .turn = turn});
   }
+  PENSTOCK_TRY(reader.finish());
   *this = std::move(fresh);
   return {};
+}
+
+std::string snapshot_of(const Policy& policy) {
+  std::string bytes;
+  // It has no way to fail.
+  (void)policy.save([&](std::span<const std::byte> piece) -> Result<void> {
+    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    return {};
+  });
+  return bytes;
+}
+
+Result<void> restore_from(Policy& policy, std::string_view bytes) {
+  std::span<const std::byte> left = std::as_bytes(std::span(bytes));
+  return policy.restore(bytes.size(), [&](std::span<std::byte> into) -> Result<size_t> {
+    const std::span<const std::byte> next = left.first(std::min(left.size(), into.size()));
+    std::copy(next.begin(), next.end(), into.begin());
+    left = left.subspan(next.size());
+    return next.size();
+  });
 }
 
 }  // namespace penstock::cache

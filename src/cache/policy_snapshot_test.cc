@@ -19,6 +19,7 @@ constexpr size_t kEntriesAt = 48 + 2048;
 // Makes the checksum right again.
 void seal(std::string& snapshot) {
   const auto covered = std::as_bytes(std::span(snapshot)).first(snapshot.size() - 8);
+  ASSERT_LE(covered.size(), IndexWriter::kPieceBytes);
   const uint64_t sum = codec::hash_bytes(covered);
   for (size_t i = 0; i < 8; ++i) {
     snapshot[covered.size() + i] = static_cast<char>(sum >> (8 * i) & 0xff);
@@ -38,7 +39,7 @@ std::unique_ptr<Policy> trained() {
 ErrorCode restore_code(const std::string& snapshot) {
   std::unique_ptr<Policy> policy = make_policy();
   policy->added({{1, 2}, 3});
-  const Result<void> restored = policy->restore(snapshot);
+  const Result<void> restored = restore_from(*policy, snapshot);
   EXPECT_FALSE(restored.ok());
   EXPECT_EQ(policy->entries(), 1U) << "unchanged";
   EXPECT_TRUE(policy->contains({1, 2}));
@@ -47,15 +48,15 @@ ErrorCode restore_code(const std::string& snapshot) {
 
 TEST(PolicySnapshot, GivesBackEverything) {
   const std::unique_ptr<Policy> policy = trained();
-  const std::string snapshot = policy->snapshot();
+  const std::string snapshot = snapshot_of(*policy);
   std::unique_ptr<Policy> next = make_policy();
   next->set_capacity(100 * simulation::kFileBytes);
   next->added({{1, 2}, 3});  // Replaced.
-  ASSERT_TRUE(next->restore(snapshot).ok());
+  ASSERT_TRUE(restore_from(*next, snapshot).ok());
   EXPECT_EQ(next->entries(), 100U);
   EXPECT_EQ(next->used_bytes(), policy->used_bytes());
   EXPECT_EQ(next->clock_bytes(), policy->clock_bytes());
-  EXPECT_TRUE(next->snapshot() == snapshot);
+  EXPECT_TRUE(snapshot_of(*next) == snapshot);
   EXPECT_EQ(next->victim(Policy::Need::kRoomForOthers), std::nullopt) << "a loop goes on";
 }
 
@@ -70,7 +71,7 @@ TEST(PolicySnapshot, RemembersWhatWasMissed) {
     if (epoch == 2) {
       std::unique_ptr<Policy> next = make_policy();
       next->set_capacity(100 * simulation::kFileBytes);
-      ASSERT_TRUE(next->restore(policy->snapshot()).ok());
+      ASSERT_TRUE(restore_from(*next, snapshot_of(*policy)).ok());
       EXPECT_TRUE(next->invited().empty());
       policy = std::move(next);
     }
@@ -80,7 +81,7 @@ TEST(PolicySnapshot, RemembersWhatWasMissed) {
 
 TEST(PolicySnapshot, UnseenFilesAreForgottenByAScan) {
   std::unique_ptr<Policy> next = make_policy();
-  ASSERT_TRUE(next->restore(trained()->snapshot()).ok());
+  ASSERT_TRUE(restore_from(*next, snapshot_of(*trained())).ok());
   next->begin_scan();
   for (uint32_t i = 0; i < 40; ++i) next->seen(simulation::name_of_window(i));
   next->seen({{7, 7}, 5});
@@ -92,7 +93,7 @@ TEST(PolicySnapshot, UnseenFilesAreForgottenByAScan) {
 }
 
 TEST(PolicySnapshot, EveryTruncationIsRefused) {
-  const std::string snapshot = trained()->snapshot();
+  const std::string snapshot = snapshot_of(*trained());
   for (size_t length = 0; length < snapshot.size(); length += length < 100 ? 1 : 37) {
     ASSERT_EQ(restore_code(snapshot.substr(0, length)), ErrorCode::kCorrupt) << length;
   }
@@ -100,7 +101,7 @@ TEST(PolicySnapshot, EveryTruncationIsRefused) {
 }
 
 TEST(PolicySnapshot, EveryFlippedBitIsRefused) {
-  const std::string snapshot = trained()->snapshot();
+  const std::string snapshot = snapshot_of(*trained());
   std::mt19937_64 random(1);
   for (int i = 0; i < 800; ++i) {
     std::string bad = snapshot;
@@ -113,7 +114,7 @@ TEST(PolicySnapshot, EveryFlippedBitIsRefused) {
 }
 
 TEST(PolicySnapshot, NewerVersionIsUnsupported) {
-  std::string snapshot = trained()->snapshot();
+  std::string snapshot = snapshot_of(*trained());
   snapshot[kVersionAt] = 2;
   seal(snapshot);
   EXPECT_EQ(restore_code(snapshot), ErrorCode::kUnsupported);
@@ -121,7 +122,7 @@ TEST(PolicySnapshot, NewerVersionIsUnsupported) {
 
 // Right checksums over wrong contents.
 TEST(PolicySnapshot, NonsenseIsRefused) {
-  const std::string good = trained()->snapshot();
+  const std::string good = snapshot_of(*trained());
   const auto with = [&](size_t at, uint64_t value, size_t bytes = 8) {
     std::string bad = good;
     for (size_t i = 0; i < bytes; ++i) bad[at + i] = static_cast<char>(value >> (8 * i) & 0xff);
@@ -154,10 +155,10 @@ TEST(PolicySnapshot, OfAMillionEntriesIsQuick) {
   policy->set_capacity(4 * kTiB);
   for (uint32_t i = 0; i < 1'000'000; ++i) policy->added(simulation::name_of_window(i));
   const double begin = cpu_seconds();
-  const std::string snapshot = policy->snapshot();
+  const std::string snapshot = snapshot_of(*policy);
   const double middle = cpu_seconds();
   std::unique_ptr<Policy> next = make_policy();
-  ASSERT_TRUE(next->restore(snapshot).ok());
+  ASSERT_TRUE(restore_from(*next, snapshot).ok());
   const double end = cpu_seconds();
   EXPECT_EQ(next->entries(), 1'000'000U);
   EXPECT_LE(next->memory_bytes(), 64'000'000 + 8 * kMiB);

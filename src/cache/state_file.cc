@@ -181,10 +181,17 @@ Result<State> read_state(io::FileSystem& fs, const std::string& path) {
 
 namespace {
 
-Result<void> write_new(io::FileSystem& fs, const std::string& path, std::string_view contents) {
+Result<void> write_new(io::FileSystem& fs, const std::string& path,
+                       const std::function<Result<void>(const FileSink&)>& write) {
   const std::unique_ptr<io::File> file = PENSTOCK_TRY(
       fs.open(path, {.access = io::Access::kWrite, .create = io::Create::kMustNotExist}));
-  PENSTOCK_TRY(file->write(0, std::as_bytes(std::span(contents))));
+  uint64_t at = 0;
+  const FileSink sink = [&](std::span<const std::byte> bytes) -> Result<void> {
+    PENSTOCK_TRY(file->write(at, bytes));
+    at += bytes.size();
+    return {};
+  };
+  PENSTOCK_TRY(write(sink));
   return file->close();
 }
 
@@ -192,7 +199,14 @@ Result<void> write_new(io::FileSystem& fs, const std::string& path, std::string_
 
 Result<void> replace_file(io::FileSystem& fs, const std::string& temporary, const std::string& path,
                           std::string_view contents) {
-  Result<void> done = write_new(fs, temporary, contents);
+  return replace_file(fs, temporary, path, [&](const FileSink& sink) {
+    return sink(std::as_bytes(std::span(contents)));
+  });
+}
+
+Result<void> replace_file(io::FileSystem& fs, const std::string& temporary, const std::string& path,
+                          const std::function<Result<void>(const FileSink&)>& write) {
+  Result<void> done = write_new(fs, temporary, write);
   if (done.ok()) done = fs.rename(temporary, path);
   if (!done.ok()) (void)fs.remove(temporary);
   return done;

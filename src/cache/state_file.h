@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,5 +77,9 @@ Result<State> read_state(io::FileSystem& fs, const std::string& path);
 // after a power cut it may be neither. On failure the temporary file is removed.
 Result<void> replace_file(io::FileSystem& fs, const std::string& temporary, const std::string& path,
                           std::string_view contents);
+// The same, with contents that come piece by piece.
+using FileSink = std::function<Result<void>(std::span<const std::byte>)>;
+Result<void> replace_file(io::FileSystem& fs, const std::string& temporary, const std::string& path,
+                          const std::function<Result<void>(const FileSink&)>& write);
 
 }  // namespace penstock::cache

@@ -30,8 +30,8 @@ class TurnPolicy final : public Policy {
   uint64_t clock_bytes() const override { return clock_; }
   bool contains(const EntryId& id) const override { return table_.find(id) != nullptr; }
   uint64_t memory_bytes() const override;
-  std::string snapshot() const override;
-  Result<void> restore(const std::string& snapshot) override;
+  Result<void> save(const IndexSink& sink) const override;
+  Result<void> restore(uint64_t bytes, const IndexSource& source) override;
   void begin_scan() override;
   void seen(const EntryName& name) override { added(name); }
   void end_scan() override;
