@@ -22,11 +22,12 @@ uint64_t less(uint64_t a, uint64_t b) {
 }  // namespace
 
 Evictor::Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space,
-                 const Pace& pace)
+                 const Pace& pace, Regrant regrant)
     : directory_(directory),
       lock_(std::move(lock)),
       space_(space),
       pace_(pace),
+      regrant_(std::move(regrant)),
       policy_(make_policy()) {}
 
 Evictor::~Evictor() = default;
@@ -48,11 +49,7 @@ Evictor::Outcome Evictor::start(const OwnNews& news, SteadyTime now, TickErrors&
   Roll::Listener& listener = *this;
   roll_ = std::make_unique<Roll>(directory_, listener, inherited_, pace_);
   measure(news, errors);
-  // What others may fill is known only when their logs were read.
-  if (!inherited_.rows.empty()) has_basis_ = false;
-  Outcome outcome = conclude(news, errors);
-  has_basis_ = inherited_.known;
-  return outcome;
+  return conclude(news, errors);
 }
 
 Evictor::Outcome Evictor::tick(OwnNews news, SteadyTime now, TickErrors& errors) {
@@ -123,6 +120,8 @@ uint64_t Evictor::used_bytes() const {
 }
 
 uint64_t Evictor::room_bytes() const {
+  // What others may fill is known only when all of them were found.
+  if (!roll_->complete()) return 0;
   const uint64_t used = used_bytes() + unaccounted_bytes_;
   if (known_) return less(limit_, used);
   if (!has_basis_) return 0;
@@ -158,21 +157,11 @@ bool Evictor::drop(const EntryName& name, TickErrors& errors) {
 
 // Shares the room out, and tells.
 Evictor::Outcome Evictor::conclude(const OwnNews& news, TickErrors& errors) {
-  const uint64_t room = room_bytes();
-  leases_.share({.room = room,
-                 .grain = grain_,
-                 .counter = static_cast<uint32_t>(counter_ + 1),
-                 .own_active = own_active_,
-                 .now = now_,
-                 .turn = static_cast<uint64_t>(now_.time_since_epoch() / pace_.turn())});
+  // This process goes by its part before the others hear of theirs.
+  regrant_([&](const Standing& own) { return share(news.standing.published_bytes, own); });
   const State state = describe();
   publish(state, errors);
   Outcome outcome;
-  outcome.grant = {.ceiling = news.standing.published_bytes + less(room, leases_.outstanding()),
-                   .counter = static_cast<uint32_t>(counter_),
-                   .open_bytes = state.open_bytes,
-                   .invited_bytes = state.invited_bytes,
-                   .invited = state.invited};
   outcome.known = known_;
   outcome.used_bytes = state.used;
   outcome.limit_bytes = state.limit;
@@ -180,6 +169,24 @@ Evictor::Outcome Evictor::conclude(const OwnNews& news, TickErrors& errors) {
   outcome.members = state.members;
   outcome.index_bytes = policy_->memory_bytes();
   return outcome;
+}
+
+// `own_counted`: of what this process published, that which is among the used.
+Grant Evictor::share(uint64_t own_counted, const Standing& own) {
+  const uint64_t room = room_bytes();
+  leases_.share({.room = room,
+                 .grain = grain_,
+                 .counter = static_cast<uint32_t>(counter_ + 1),
+                 .own_active = own_active_,
+                 .own_taken = own.published_bytes + own.reserved_bytes() - own_counted,
+                 .now = now_,
+                 .turn = static_cast<uint64_t>(now_.time_since_epoch() / pace_.turn())});
+  const RoomState& state = room_.state();
+  return {.ceiling = own_counted + less(room, leases_.outstanding()),
+          .counter = static_cast<uint32_t>(counter_),
+          .open_bytes = state.open_bytes,
+          .invited_bytes = state.invited_bytes,
+          .invited = state.invited};
 }
 
 void Evictor::on_note(const std::string& member, const Note& note) {

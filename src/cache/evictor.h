@@ -39,15 +39,18 @@ struct OwnNews {
   bool filled = false;  // Or is about to.
 };
 
+// How this process comes to go by another grant: `decide` is asked for it, and told how the process
+// stands, while nothing can be reserved. It must not wait.
+using Regrant = std::function<void(const std::function<Grant(const Standing&)>& decide)>;
+
 class Evictor final : private Roll::Listener {
  public:
   // `lock` is that of the evictor. The others outlive it.
   Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space,
-          const Pace& pace);
+          const Pace& pace, Regrant regrant);
   ~Evictor() override;
 
   struct Outcome {
-    Grant grant;
     bool known = false;
     uint64_t used_bytes = 0;
     uint64_t limit_bytes = 0;
@@ -93,6 +96,7 @@ class Evictor final : private Roll::Listener {
   uint32_t evict(uint64_t in_flight, TickErrors& errors, bool& more);
   bool drop(const EntryName& name, TickErrors& errors);
   Outcome conclude(const OwnNews& news, TickErrors& errors);
+  Grant share(uint64_t own_counted, const Standing& own);
   State describe() const;
   void publish(State state, TickErrors& errors);
   Result<void> read_index();
@@ -103,6 +107,7 @@ class Evictor final : private Roll::Listener {
   std::unique_ptr<io::FileLock> lock_;
   SpaceWatch& space_;
   const Pace pace_;
+  const Regrant regrant_;
   const std::unique_ptr<Policy> policy_;
   Room room_{*policy_};
   Leases leases_;

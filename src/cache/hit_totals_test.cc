@@ -95,6 +95,18 @@ TEST_F(HitTotalsTest, BeginAnewWhenAllWasRemoved) {
   EXPECT_EQ(totals().miss_bytes, 2u);
 }
 
+TEST_F(HitTotalsTest, WhatAToolSaysJustBeforeItLeavesCounts) {
+  open()->keeper->count_read(70, 30);
+  {
+    const auto tool = open(/*may_evict=*/false);
+    tool->settle();  // It ticked, and had nothing to say.
+    tool->keeper->count_anew();
+  }
+  open().reset();
+  EXPECT_EQ(totals().hit_bytes, 0u);
+  EXPECT_EQ(totals().miss_bytes, 0u);
+}
+
 TEST_F(HitTotalsTest, ASecondPassHits) {
   ASSERT_THAT(source_->put("x", random_bytes(4 * kWindow, 1)), IsOk());
   // Small reads are answered from windows in memory; what was fetched for them is a miss all the same.

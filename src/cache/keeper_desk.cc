@@ -152,6 +152,11 @@ void KeeperDesk::adopt(Grant grant) {
   allowance_.adopt(std::move(grant));
 }
 
+void KeeperDesk::regrant(const std::function<Grant(const Standing&)>& decide) {
+  std::lock_guard lock(mutex_);
+  allowance_.adopt(decide(allowance_.standing()));
+}
+
 void KeeperDesk::set_status(const KeeperStatus& status) {
   std::lock_guard lock(mutex_);
   status_ = status;

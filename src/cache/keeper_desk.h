@@ -45,6 +45,8 @@ class KeeperDesk {
   Standing standing() const;
   SizeOrPercent quota() const;
   void adopt(Grant grant);
+  // Adopts what `decide` answers to how it stands. Nothing is reserved in between.
+  void regrant(const std::function<Grant(const Standing&)>& decide);
   void set_status(const KeeperStatus& status);
 
  private:

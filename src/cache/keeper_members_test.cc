@@ -176,6 +176,7 @@ TEST_F(KeeperMembersTest, TogetherTheyStayWithinTheQuota) {
     std::mt19937 random(seed);
     while (!stop) {
       TestMember member(fs_, kPath, with_quota(kQuota));
+      if (random() % 2 == 0) member.settle();  // Somebody stays, also where all is slow.
       const int rounds = static_cast<int>(50 + random() % 100);
       for (int i = 0; i < rounds && !stop; ++i) {
         for (int j = 0; j < 20; ++j) {
@@ -183,7 +184,8 @@ TEST_F(KeeperMembersTest, TogetherTheyStayWithinTheQuota) {
           member.keeper->note_missed(name.id, name.file_bytes());
           if (!member.fill(name)) break;
           ++fills;
-          member.keeper->note_finished(name.id, random() % 2 == 0);
+          // What is wanted again stays for long: more of that, and soon nobody could fill any more.
+          member.keeper->note_finished(name.id, random() % 4 == 0);
         }
         std::this_thread::sleep_for(milliseconds(1));  // As slow as fills are.
       }
@@ -192,15 +194,15 @@ TEST_F(KeeperMembersTest, TogetherTheyStayWithinTheQuota) {
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < 4; ++i) threads.emplace_back(live, i);
   uint64_t most = 0;
-  const bool enough = eventually(
+  (void)eventually(
       [&] {
         most = std::max(most, bytes_at_a_moment(fs_, kPath));
-        return fills >= 1000;
+        return fills >= 3000;
       },
-      std::chrono::seconds(60));
+      std::chrono::seconds(30));
   stop = true;
   for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(enough) << fills;
+  EXPECT_GE(fills, 1000u);  // Also where all is slow.
   EXPECT_LE(most, kQuota);
   EXPECT_GT(most, kQuota / 2);
 

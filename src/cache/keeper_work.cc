@@ -107,7 +107,8 @@ void KeeperWork::elect(TickErrors& errors) {
     return;
   }
   unsaid_ = log_.take_pending();
-  evictor_ = std::make_unique<Evictor>(directory_, std::move(*lock), space_, pace_);
+  evictor_ = std::make_unique<Evictor>(directory_, std::move(*lock), space_, pace_,
+                                       [this](const auto& decide) { desk_.regrant(decide); });
   news.standing = desk_.standing();
   news.terms = *own_terms;
   apply(evictor_->start(news, now_, errors));
@@ -146,7 +147,6 @@ void KeeperWork::step_down() {
 }
 
 void KeeperWork::apply(const Evictor::Outcome& outcome) {
-  desk_.adopt(outcome.grant);
   evictions_ += outcome.evictions;
   gauges_.evictions.add(outcome.evictions);
   tell({.evictor = true,
@@ -261,11 +261,12 @@ void KeeperWork::finish() {
     if (!deposed_) evictor_->hand_over(now_, errors);
     evictor_.reset();
     errors.note(membership_.leave());
-  } else if (wrote_ || (membership_.joined() && desk_.has_notes())) {
-    if (const std::optional<Terms> own_terms = terms(errors)) {
-      errors.note(write_log(*own_terms, true));
-    }
+  } else if (wrote_ || desk_.has_notes()) {
     // Its lock stays behind, free, for the evictor to find the log by.
+    const Result<void> joined = membership_.join();
+    errors.note(joined);
+    const std::optional<Terms> own_terms = joined.ok() ? terms(errors) : std::nullopt;
+    if (own_terms) errors.note(write_log(*own_terms, true));
   } else {
     errors.note(membership_.leave());
   }

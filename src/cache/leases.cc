@@ -110,7 +110,7 @@ void Leases::share(const Round& round) {
   }
   // Only then are ceilings lowered: each change costs the member an answer.
   if (anyone_short) lower(shares, round.counter);
-  raise(shares, less(pool, own_due), round);
+  raise(shares, less(pool, std::max(own_due, round.own_taken)), round);
 }
 
 void Leases::lower(const std::vector<Share>& shares, uint32_t counter) {

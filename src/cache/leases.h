@@ -47,6 +47,7 @@ class Leases {
     uint64_t grain = 0;    // The size of a large entry: nobody is given less, if there is as much.
     uint32_t counter = 0;  // Of the state that the new ceilings will be in.
     bool own_active = false;  // The evictor itself fills, or would.
+    uint64_t own_taken = 0;   // Of the room, what it has filled or reserved meanwhile.
     SteadyTime now{};
     uint64_t turn = 0;  // Counts up now and then: whose turn it is where there is little.
   };

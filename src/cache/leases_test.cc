@@ -141,7 +141,7 @@ class Simulation {
   void run() {
     for (int step = 0; step < 3000; ++step) {
       const size_t who = random_() % members_.size();
-      switch (random_() % 6) {
+      switch (random_() % 7) {
         case 0:
         case 1:
           fill(members_[who]);
@@ -154,6 +154,9 @@ class Simulation {
           break;
         case 4:
           adopt(members_[who]);
+          break;
+        case 5:
+          fill(own_);
           break;
         default:
           evictor_tick(step);
@@ -174,7 +177,7 @@ class Simulation {
   };
 
   uint64_t on_drive() const {
-    uint64_t sum = truth_;
+    uint64_t sum = truth_ + own_.reserved;
     for (const Member& member : members_) sum += member.reserved;
     return sum;
   }
@@ -202,6 +205,8 @@ class Simulation {
   }
   void evictor_tick(int step) {
     const SteadyTime now = kStart + milliseconds(20 * step);
+    const uint64_t own_counted = own_.published;
+    counted_ += std::exchange(own_.unsaid, 0);
     for (size_t i = 0; i < members_.size(); ++i) {
       Member& member = members_[i];
       while (!member.said.empty() && random_() % 4 != 0) {
@@ -216,13 +221,17 @@ class Simulation {
       counted_ -= bytes;
       truth_ -= bytes;
     }
+    fill(own_);  // Its process does not wait for it.
+    if (random_() % 2 == 0) publish(own_);
     const uint64_t room = kLimit > counted_ ? kLimit - counted_ : 0;
     leases_.share({.room = room,
                    .grain = grain_,
                    .counter = ++counter_,
                    .own_active = random_() % 2 == 0,
+                   .own_taken = own_.published + own_.reserved - own_counted,
                    .now = now,
                    .turn = static_cast<uint64_t>(step / 50)});
+    own_.ceiling = own_counted + (room > leases_.outstanding() ? room - leases_.outstanding() : 0);
     std::vector<uint64_t> ceilings;
     for (size_t i = 0; i < members_.size(); ++i) {
       ceilings.push_back(leases_.ceiling(std::to_string(i)));
@@ -233,6 +242,7 @@ class Simulation {
   std::mt19937 random_;
   const uint64_t grain_;
   Leases leases_;
+  Member own_;  // The process that evicts.
   std::vector<Member> members_;
   std::vector<std::pair<uint32_t, std::vector<uint64_t>>> states_;
   uint64_t truth_ = 0;    // On the drive.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cache/directory_open.h"
 #include "cache/directory_sweep.h"
@@ -14,7 +15,8 @@ Roll::Roll(CacheDirectory& directory, Listener& listener, const State& state, co
       listener_(listener),
       state_(state),
       pace_(pace),
-      folder_(fmt::format("{}/{}", directory.path(), kMembersName)) {}
+      folder_(fmt::format("{}/{}", directory.path(), kMembersName)),
+      complete_(!state.evictor.empty() && state.rows.empty()) {}
 
 bool Roll::update(SteadyTime now, uint64_t budget, TickErrors& errors) {
   const Result<Files> there = list_members(directory_.file_system(), folder_);
@@ -24,13 +26,16 @@ bool Roll::update(SteadyTime now, uint64_t budget, TickErrors& errors) {
   }
   forget_missing(*there);
   bool more = false;
+  bool own_read = true;
   for (const auto& [name, files] : *there) {
     const Result<bool> visited = visit(name, files, now, budget);
     if (!visited.ok()) errors.note(visited.error());
     more |= visited.ok() && *visited;
+    if (name == directory_.member()) own_read = visited.ok() && !*visited;
   }
+  complete_ |= own_read;
   if (sweep_) {
-    const Result<void> swept = directory_.sweep();
+    const Result<void> swept = sweep_strangers(*there);
     errors.note(swept);
     sweep_ = !swept.ok();
   }
@@ -41,8 +46,10 @@ Roll::Member& Roll::find(const std::string& name) {
   const auto found = members_.find(name);
   if (found != members_.end()) return found->second;
   LogReader reader(directory_.file_system(), folder_, name, pace_.patience());
-  if (const StateRow* row = state_.row_of(member_hash(name))) reader.start_at(row->consumed);
+  const StateRow* row = state_.row_of(member_hash(name));
+  if (row != nullptr) reader.start_at(row->consumed);
   Member& member = members_.try_emplace(name, std::move(reader)).first->second;
+  member.spoke = row != nullptr && row->ceiling_max > 0;  // To the evictor before.
   listener_.on_found(name);
   return member;
 }
@@ -125,6 +132,8 @@ void Roll::apply(const std::string& name, Member& member, const LogRecord& recor
     member.terms = *terms;
   } else if (std::holds_alternative<Left>(record)) {
     member.left = true;
+    // Now, for its row: the next evictor may begin behind this record.
+    listener_.on_gone(name, true);
   } else if (std::holds_alternative<Lost>(record)) {
     listener_.on_gap();
   }
@@ -138,7 +147,30 @@ Result<void> Roll::remove_logs(const std::string& name, const MemberFiles& files
   return {};
 }
 
-// Not by a sweep, which would also take the unread logs of whoever died meanwhile.
+// Those that left nothing but temporary files. Not by a sweep of the directory, which would also take
+// the unread logs of whoever left meanwhile.
+Result<void> Roll::sweep_strangers(const Files& there) {
+  io::FileSystem& fs = directory_.file_system();
+  std::set<std::string> strangers;
+  const std::string folder = fmt::format("{}/{}", directory_.path(), kTemporaryName);
+  PENSTOCK_TRY(fs.list(folder, [&](const io::DirectoryEntry& entry) {
+    std::optional<std::string> name = member_of_temporary(entry.name);
+    const bool known = !name || *name == directory_.member() || there.contains(*name);
+    if (!known) strangers.insert(std::move(*name));
+    return true;
+  }));
+  Result<void> first_error;
+  for (const std::string& name : strangers) {
+    const Result<std::unique_ptr<io::FileLock>> dead = fs.try_lock(lock_path(folder_, name));
+    const bool alive = !dead.ok() && dead.error().code == ErrorCode::kBusy;
+    const bool not_ours = !dead.ok() && dead.error().code == ErrorCode::kInvalid;
+    if (alive || not_ours) continue;
+    const Result<void> removed = dead.ok() ? remove_traces(name) : Result<void>(dead.error());
+    if (first_error.ok()) first_error = removed;
+  }
+  return first_error;
+}
+
 Result<void> Roll::remove_traces(const std::string& name) {
   io::FileSystem& fs = directory_.file_system();
   const std::string folder = fmt::format("{}/{}", directory_.path(), kTemporaryName);

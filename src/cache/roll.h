@@ -48,7 +48,7 @@ class Roll {
     virtual void on_tally(const Tally& tally) = 0;
     virtual void on_found(const std::string& member) = 0;  // Before anything of it is read.
     virtual void on_standing(const std::string& member, const Standing& standing) = 0;
-    // `in_order`: it said all that it did.
+    // `in_order`: it said all that it did. May come twice.
     virtual void on_gone(const std::string& member, bool in_order) = 0;
     virtual void on_gap() = 0;  // Something was not said: only a scan tells what is there.
   };
@@ -58,6 +58,8 @@ class Roll {
 
   // Looks who is there, and reads at most `budget` bytes of logs. True: there is more.
   bool update(SteadyTime now, uint64_t budget, TickErrors& errors);
+  // Whether all were found that were granted something, and what this process has said before is read.
+  bool complete() const { return complete_; }
 
   // The smallest quota and the largest floor of those alive.
   Terms strictest() const;
@@ -88,6 +90,7 @@ class Roll {
   // Of a member whose lock is held, or this one's: its logs are read.
   Result<void> remove_logs(const std::string& name, const MemberFiles& files);
   Result<void> remove_traces(const std::string& name);
+  Result<void> sweep_strangers(const Files& there);
   void forget(const std::string& name);
   void apply(const std::string& name, Member& member, const LogRecord& record);
 
@@ -97,6 +100,7 @@ class Roll {
   const Pace pace_;
   const std::string folder_;
   std::map<std::string, Member> members_;
+  bool complete_ = false;
   bool sweep_ = true;  // Once: for what is left of members that nobody knows of.
 };
 
