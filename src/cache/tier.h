@@ -27,7 +27,7 @@ struct TierOptions {
   Nanoseconds retry_every = std::chrono::seconds(5);  // How often a drive that is off is tried.
   // Entries kept open, with their checksums (8 KiB per 4 MiB). Never more than a quarter of what
   // the process may have open.
-  uint32_t open_files = 512;
+  uint32_t open_files = 2048;
   uint64_t fill_bytes_max = 64 * kMiB;  // Under way at once; more are skipped.
   // Keeper::start when empty. For tests.
   std::function<std::unique_ptr<Keeper>(CacheDirectory&, KeeperOptions)> start_keeper = {};
