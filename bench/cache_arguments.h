@@ -16,6 +16,7 @@ namespace penstock::bench {
 struct Arguments {
   std::string address;
   bool raw = false;
+  bool look = false;
   bool verify = false;
   std::string bytes = "64MiB";
   std::string block = "1MiB";

@@ -25,9 +25,9 @@ DELAY_MS = 10  # One way: a round trip of 20 ms.
 SMALL_WINDOW = 256 << 10  # What one connection may have on the way.
 LINK_RATE = 250_000_000  # Bytes per second: 2 Gbit/s.
 
-# What the cache needs besides its windows and 64 bytes per entry: the policy's fixed tables
-# (8 MiB), checksums of open entries (4 MiB), names and logs. The program itself comes on top.
-FIXED_MEMORY = 16 * MIB
+# What the cache needs besides its windows and 64 bytes per entry: checksums of open entries (16
+# MiB), the policy's fixed tables (8 MiB), names and logs. The program itself comes on top.
+FIXED_MEMORY = 32 * MIB
 ENTRY_MEMORY = 64
 
 
@@ -119,6 +119,9 @@ def warm_rows(sizes):
         unaligned = {
             "cache": lambda turn: hit(*anywhere, "--seed", turn),
             "direct reads": lambda turn: raw(tree, *anywhere, "--seed", turn),
+            "direct reads, checksummed": lambda turn: raw(
+                tree, *anywhere, "--look", "--seed", turn
+            ),
         }
         answers = measure.rounds(unaligned, sizes.rounds)
         name = "warm random reads, 100 KiB at any offset, depth 16"

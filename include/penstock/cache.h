@@ -47,8 +47,8 @@ struct CacheOptions {
   SizeOrPercent free_floor = {.fraction = 0.05};
   // The unit of fetching and keeping. A power of two, 256 KiB to 16 MiB.
   uint64_t window_bytes = 4 * kMiB;
-  // The ceiling on memory for windows and transfers; at least 16 windows. The evictor's index comes
-  // on top, with at most 64 bytes per entry.
+  // The ceiling on memory for windows and transfers; at least 16 windows. On top come the evictor's
+  // index, with at most 64 bytes per entry, and 32 MiB per directory for tables and checksums.
   uint64_t memory_bytes = 256 * kMiB;
   // How files of the cache are read and written; where direct is not possible, buffered. Direct
   // leaves the page cache to others; buffered is faster where the hot set fits in free memory.
