@@ -210,8 +210,8 @@ bool SlabProvider::make_room(Lock&, size_t bytes) {
 // every 4 KiB, which is three times slower on some.
 Result<std::byte*> map_memory(size_t bytes) {
   const size_t spare = bytes >= kHugePageBytes ? kHugePageBytes : 0;
-  void* mapped = ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                        -1, 0);
+  void* mapped =
+      ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED)
     return errno_error(errno, fmt::format("mmap {} for a buffer", format_size(bytes)));
   auto* memory = static_cast<std::byte*>(mapped);
