@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 
 import measure
 import servers
@@ -108,6 +109,7 @@ def warm_rows(sizes):
         sequential = {
             "cache": lambda turn: hit(*one_by_one),
             "direct reads": lambda turn: raw(tree, *one_by_one),
+            "direct reads, checksummed": lambda turn: raw(tree, *one_by_one, "--look"),
             "direct reads of the cache's files": lambda turn: raw(cache / "entries", *one_by_one),
         }
         name = f"warm sequential read of {size_text(sizes.warm)}, 1 MiB, depth 8"
@@ -138,10 +140,9 @@ class Cold:
         self.sizes = sizes
 
     def cached(self, turn):
-        cache = self.folder / "cache"
-        answer = read(*self.words, "--cache", cache, env=self.env)
-        shutil.rmtree(cache)
-        return answer
+        # Left there until the end: ext4 searches long for inodes just after many were removed.
+        cache = tempfile.mkdtemp(prefix="cache-", dir=self.folder)
+        return read(*self.words, "--cache", cache, env=self.env)
 
     def alone(self, turn):
         return read(*self.words, env=self.env)
@@ -167,7 +168,9 @@ def cold_rows(sizes, server):
     rows = []
     env = server.env
     what = f"cold read of {size_text(sizes.cold)} from S3, 4 MiB, depth 16"
-    with measure.scratch("cold", 3 * sizes.cold) as folder, servers.bucket(server, BUCKET):
+    with measure.scratch("cold", (3 * sizes.rounds + 1) * sizes.cold) as folder, servers.bucket(
+        server, BUCKET
+    ):
         drive("make", f"s3://{BUCKET}/cold", "--bytes", sizes.cold, env=env)
         near = Cold(sizes, folder, env)
         sides = {"cache": near.cached, "store alone": near.alone}
@@ -212,7 +215,7 @@ def lru_hits():
     return {trace["name"]: trace["LRU"]["hits"] for trace in json.loads(done.stdout)}
 
 
-def hit_rate(tree, cache, sizes, pattern, block, turn):
+def hit_rate(address, env, cache, sizes, pattern, block, turn):
     """Of the bytes read after the first epoch, the share that the source was not asked for.
 
     Neighbours that were fetched and not wanted count against it; the other figure is without them:
@@ -223,23 +226,24 @@ def hit_rate(tree, cache, sizes, pattern, block, turn):
     words = ["--pattern", pattern, "--block", block, "--epochs", sizes.epochs]
     words += ["--seed", 1 + turn * sizes.epochs]
     words += ["--cache", cache, "--quota", quota, "--memory", 64 * MIB]
-    epochs = drive("read", f"tree:{tree}", *words)["epochs"][1:]
+    epochs = drive("read", address, *words, env=env)["epochs"][1:]
     shutil.rmtree(cache)
     total = sum(epoch["bytes"] for epoch in epochs)
     return [1 - sum(e[field] for e in epochs) / total for field in ("source_bytes", "miss_bytes")]
 
 
-def hit_rows(sizes):
+def hit_rows(sizes, server):
     lru = lru_hits()
     total = sizes.loop_objects * sizes.loop
+    address = f"s3://{BUCKET}/loop"
     rows = []
-    with measure.scratch("loop", 2 * total) as folder:
-        tree = folder / "tree"
-        tree.mkdir()
-        drive("make", f"tree:{tree}", "--objects", sizes.loop_objects, "--bytes", sizes.loop)
+    with measure.scratch("loop", total) as folder, servers.bucket(server, BUCKET):
+        many = ["--objects", sizes.loop_objects, "--bytes", sizes.loop]
+        drive("make", address, *many, env=server.env)
+        where = [address, server.env, folder / "cache"]
         for name, (pattern, block), trace in LOOPS:
             runs = range(max(1, sizes.rounds // 2))
-            hits = [hit_rate(tree, folder / "cache", sizes, pattern, block, i) for i in runs]
+            hits = [hit_rate(*where, sizes, pattern, block, i) for i in runs]
             full_name = f"hits: {name}, {size_text(total)} with a cache of half of it"
             made = {"name": full_name, "kind": "share", "bar": "≥ 0.45", "peer": "LRU"}
             made |= {"ours": stats.median([one for one, _ in hits]), "theirs": lru[trace]}
@@ -297,4 +301,5 @@ def main(tiny=False):
     rows = warm_rows(sizes)
     with servers.s3_server(sizes.server_gib, reuse=tiny) as server:
         rows += cold_rows(sizes, server)
-    return [*rows, *hit_rows(sizes), *open_rows(sizes)]
+        rows += hit_rows(sizes, server)
+    return [*rows, *open_rows(sizes)]
