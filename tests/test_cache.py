@@ -87,7 +87,74 @@ def wait_for(happened, what):
         time.sleep(0.005)
 
 
+WILD_CLOCK = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+
+static long next_jump(void) {
+  static atomic_long calls;
+  const long years = atol(getenv("JUMP_YEARS"));
+  /* Each time it is asked it is years later, or earlier, than the time before. */
+  return (calls++ % 2 ? years : -years) * 31536000L;
+}
+
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  int (*real)(clockid_t, struct timespec*) = dlsym(RTLD_NEXT, "clock_gettime");
+  const int result = real(clock, now);
+  if (clock == CLOCK_REALTIME) now->tv_sec += next_jump();
+  return result;
+}
+time_t time(time_t* out) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (out) *out = now.tv_sec;
+  return now.tv_sec;
+}
+int gettimeofday(struct timeval* now, void* zone) {
+  struct timespec precise;
+  clock_gettime(CLOCK_REALTIME, &precise);
+  now->tv_sec = precise.tv_sec;
+  now->tv_usec = precise.tv_nsec / 1000;
+  return 0;
+}
+"""
+
+
+@pytest.fixture(name="wild_clock")
+def fixture_wild_clock(tmp_path):
+    """The environment in which the wall clock jumps by 20 years every time it is looked at."""
+    library = tmp_path / "wild_clock.so"
+    source = tmp_path / "wild_clock.c"
+    source.write_text(WILD_CLOCK)
+    command = ["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"]
+    subprocess.run(command, check=True, timeout=60)
+    environment = {**os.environ, "LD_PRELOAD": str(library), "JUMP_YEARS": "20"}
+    command = ["date", "+%Y"]
+    year = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert abs(int(year.stdout) - time.gmtime().tm_year) >= 19, "the clock does not jump"
+    return environment
+
+
 # warm
+
+
+def test_a_clock_that_jumps_changes_nothing(cache, data, wild_clock):
+    total = size_of(data)
+    assert f"fetched {total // MIB}" in run("warm", cache, data, env=wild_clock).stdout
+    # Whoever comes next finds everything, and so does it after them.
+    assert run_json("warm", cache, data, "--verify")["fetched_bytes"] == 0
+    assert " 0 B" not in run("show", cache, env=wild_clock).stdout.splitlines()[1]
+    assert "fetched" not in run("warm", cache, data, "--verify", env=wild_clock).stdout
+    run("check", cache, env=wild_clock)
+    # Nor does it evict, or exceed, what is limited.
+    run("warm", cache, data, "--quota", "16MiB", env=wild_clock)
+    assert show(cache)["used_bytes"] <= 16 * MIB
+    run("clear", cache, "--all", env=wild_clock)
+    assert show(cache)["entries"] == 0
 
 
 def test_warm_again_fetches_nothing(cache, data):

@@ -275,7 +275,7 @@ enum class EngineKind : uint8_t {
 
 struct LocalOptions {
   EngineKind engine = EngineKind::kAuto;
-  // Rings, or threads of the pool. 0: one ring per four cores (1 to 4), or 32 threads.
+  // Rings, or threads of the pool. 0: one ring per four cores (2 to 4), or 32 threads.
   uint32_t threads = 0;
   uint32_t queue_depth = 256;     // Requests at the device per ring. 1 to 4096.
   uint32_t pending_limit = 8192;  // Requests accepted beyond that before submit() waits.

@@ -14,8 +14,10 @@ class UringEngine final : public Engine {
  public:
   static Result<std::unique_ptr<Engine>> create(const LocalOptions& options) {
     auto engine = std::make_unique<UringEngine>();
+    // Two at least: completions may work on what was read (checksums), and meanwhile the other one
+    // keeps the device busy.
     const size_t wanted =
-        options.threads != 0 ? options.threads : std::clamp<size_t>(available_cores() / 4, 1, 4);
+        options.threads != 0 ? options.threads : std::clamp<size_t>(available_cores() / 4, 2, 4);
     for (size_t i = 0; i < wanted; ++i) {
       engine->rings_.push_back(std::make_unique<Ring>(i, options, engine->regions_));
       PENSTOCK_TRY(engine->rings_.back()->start());

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "base/log.h"
@@ -20,10 +19,6 @@ thread_local Ring* current_ring = nullptr;
 // Registering costs a system call; a file is worth one after this many operations.
 constexpr uint32_t kUsesBeforeFixedFile = 64;
 constexpr uint32_t kFixedFileSlots = 256;
-
-// Requests that completions made wait no longer than this while others are worked off: those who
-// checksum what they read take tens of microseconds each, and the device would stand idle.
-constexpr auto kSubmitAfter = std::chrono::microseconds(20);
 
 // The completion with this tag is the wake-up, not an operation.
 constexpr uint64_t kWakeTag = 0;
@@ -133,12 +128,9 @@ void Ring::loop() {
   }
 }
 
-void Ring::prepare_local() {
-  while (!local_.empty() && in_flight_ < depth_) prepare(*local_.pop());
-}
-
 bool Ring::refill() {
-  prepare_local();
+  while (!local_.empty() && in_flight_ < depth_) prepare(*local_.pop());
+
   std::vector<std::packaged_task<void()>> actions;
   bool stopped = false;
   {
@@ -286,8 +278,7 @@ void Ring::forget_here(FixedFile& file) {
 }
 
 void Ring::reap() {
-  // Completions may submit, which only appends to local_.
-  auto submitted = std::chrono::steady_clock::now();
+  // Completions may submit, which only appends to local_: the ring is not touched until refill().
   unsigned head = 0;
   unsigned count = 0;
   io_uring_cqe* cqe = nullptr;
@@ -300,12 +291,6 @@ void Ring::reap() {
     auto* op = reinterpret_cast<RawOp*>(cqe->user_data);
     --in_flight_;
     op->complete(*op, cqe->res);
-    if (local_.empty()) continue;
-    if (const auto now = std::chrono::steady_clock::now(); now - submitted > kSubmitAfter) {
-      submitted = now;
-      prepare_local();
-      io_uring_submit(&ring_);  // What it does not take, loop() submits and reports.
-    }
   }
   io_uring_cq_advance(&ring_, count);
 }
