@@ -91,15 +91,18 @@ void CachedStoreImpl::loaded(const std::shared_ptr<Load>& load, std::shared_ptr<
   }
   core_->counters().source_bytes.add(key.length);
   const std::span<const std::byte> data = buffer->bytes().subspan(header_bytes(key), key.length);
+  const auto unread = std::make_shared<std::atomic<uint64_t>>(key.length);
   // Those who wait first: they need not wait for the drive.
   core_->windows().finish(
-      load->place.id, WindowBytes{.holder = buffer,
-                                  .data = data,
-                                  .from_source = true,
-                                  .unread = std::make_shared<std::atomic<uint64_t>>(key.length)});
+      load->place.id,
+      WindowBytes{.holder = buffer, .data = data, .from_source = true, .unread = unread});
   if (load->reserved) {
     tier.fill(key, load->version->id, buffer,
-              [core = core_.get()](const Result<void>&) { core->memory_freed(); });
+              [core = core_.get(), id = load->place.id, unread](const Result<void>& filled) {
+                // Read to its end, and on the drive: its memory serves the next one better.
+                if (filled.ok() && *unread == 0) core->windows().forget(id);
+                core->memory_freed();
+              });
   }
   buffer.reset();
   core_->memory_freed();

@@ -69,10 +69,15 @@ void Copier::start(CopyItem item) {
   }
   if (item.leads_to) return start_link(std::move(item));
   if (within_s3_) return start_copy_within_s3(std::move(item));
-  if (item.source.size <= 2 * context_.range_bytes) return start_small(std::move(item));
+  if (item.source.size <= whole_bytes()) return start_small(std::move(item));
   if (!item.info) return ask_info(std::move(item));
   if (context_.tree) return start_large(std::move(item));
   start_stream(std::move(item));
+}
+
+// An upload in parts takes two requests more, and S3 has to join them: worth it for large ones only.
+uint64_t Copier::whole_bytes() const {
+  return (context_.to_tree() ? 2 : 4) * context_.range_bytes;
 }
 
 void Copier::announce(CopyItem& item) {

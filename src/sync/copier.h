@@ -33,6 +33,7 @@ class Copier {
 
   void run();
   void start(CopyItem item);
+  uint64_t whole_bytes() const;  // Up to this size an object is one read and one write.
   void announce(CopyItem& item);
 
   // Finding out whether to copy.
