@@ -22,9 +22,9 @@ struct Context {
   Tally tally;
   RateLimiter limiter;
   std::shared_ptr<io::BufferProvider> buffers;
-  uint64_t range_bytes = 0;          // Large objects go in ranges of this size.
-  uint64_t upload_bytes_max = 0;     // Memory for uploads of large objects to a store.
-  std::unique_ptr<TreeTarget> tree;  // Null when the target is a store,
+  uint64_t range_bytes = 0;              // Large objects go in ranges of this size.
+  uint64_t upload_bytes_max = 0;         // Memory for uploads of large objects to a store.
+  std::unique_ptr<TreeTarget> tree;      // Null when the target is a store,
   std::unique_ptr<Publisher> publisher;  // or in a dry run.
 
   bool from_tree() const { return from.file_system != nullptr; }
