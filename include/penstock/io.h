@@ -275,8 +275,11 @@ enum class EngineKind : uint8_t {
 
 struct LocalOptions {
   EngineKind engine = EngineKind::kAuto;
-  // Rings, or threads of the pool. 0: one ring per four cores (2 to 4), or 32 threads.
+  // Rings, or threads of the pool. 0: one ring per four cores (1 to 4), or 32 threads.
   uint32_t threads = 0;
+  // Of those rings, at least so many, 1 to 4. One is fastest where completions only ask for more;
+  // with two, one keeps the device busy while the completions of the other work on what was read.
+  uint32_t rings_min = 1;
   uint32_t queue_depth = 256;     // Requests at the device per ring. 1 to 4096.
   uint32_t pending_limit = 8192;  // Requests accepted beyond that before submit() waits.
 };
@@ -292,7 +295,7 @@ class LocalFileSystem : public FileSystem {
 };
 
 Result<std::unique_ptr<LocalFileSystem>> open_local_file_system(const LocalOptions& options);
-// The one with default options that everything in this process shares. Made when first asked for
+// The one that everything in this process shares: default options, but two rings. Made when first asked for
 // and never destroyed: its users may live until the process ends.
 Result<LocalFileSystem*> process_file_system();
 

@@ -37,12 +37,12 @@ TierOptions tier_options(const CacheOptions& options, const std::string& path) {
   return tier;
 }
 
-// The keeper's first tick finds out how much may be kept: what is read first is worth keeping too.
+// The keeper first finds out how much may be kept: what is read first is worth keeping too.
 void wait_for_room(Tier& tier) {
   const Deadline until = deadline_in(kFirstTickMax);
   while (std::chrono::steady_clock::now() < until) {
     const std::shared_ptr<Keeper> keeper = tier.keeper();
-    if (keeper && keeper->status().limit_bytes > 0) return;
+    if (keeper && (keeper->room_bytes() > 0 || keeper->status().granted)) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

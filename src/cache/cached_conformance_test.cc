@@ -11,8 +11,8 @@ namespace {
 class CachedBed : public store::StoreBed {
  public:
   CachedBed() {
-    EXPECT_THAT(drive_.make_directory("/drive"), store::IsOk());
-    EXPECT_THAT(files_.make_directory(path_), store::IsOk());
+    EXPECT_THAT(drive_.make_directory("/drive"), IsOk());
+    EXPECT_THAT(files_.make_directory(path_), IsOk());
   }
 
   std::unique_ptr<store::ObjectStore> open() override {
@@ -25,11 +25,11 @@ class CachedBed : public store::StoreBed {
       options.memory_bytes = 8 * kMiB;
       options.file_system = &drive_;
       Result<std::shared_ptr<Cache>> cache = Cache::open(options);
-      EXPECT_THAT(cache, store::IsOk());
+      EXPECT_THAT(cache, IsOk());
       cache_ = *cache;
     }
     auto source = store::open_file_store(files_, path_);
-    EXPECT_THAT(source, store::IsOk());
+    EXPECT_THAT(source, IsOk());
     return make_cached_store(std::move(*source), cache_);
   }
 

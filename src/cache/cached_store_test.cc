@@ -147,6 +147,32 @@ TEST_F(CachedStoreTest, EveryRangeIsRightColdAndWarm) {
   EXPECT_EQ(stats.verification_failures, 0U);
 }
 
+// Names come slowly from it.
+class SlowNames final : public io::MemoryFileSystem {
+ public:
+  Result<void> list(const std::string& path,
+                    const std::function<bool(const io::DirectoryEntry&)>& visit) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return io::MemoryFileSystem::list(path, visit);
+  }
+};
+
+TEST_F(CachedStoreTest, TheFirstThatIsReadAfterOpeningIsKept) {
+  SlowNames slow;
+  CacheOptions slow_options = options();
+  slow_options.file_system = &slow;
+  slow_options.directories = {"/cache"};
+  const store::ObjectInfo info = put("object", 3 * kWindow, 1);
+  const Result<std::shared_ptr<Cache>> cache = Cache::open(slow_options);
+  ASSERT_TRUE(cache.ok()) << cache.error().to_string();
+  Bytes into(info.size);
+  ASSERT_TRUE(make_cached_store(std::make_unique<SharedSource>(*source_), *cache)
+                  ->get(info.key, 0, into)
+                  .ok());
+  (*cache)->drain();
+  EXPECT_EQ((*cache)->stats().fills, 3U);
+}
+
 TEST_F(CachedStoreTest, WhatWasReadIsNotAskedForAgainEvenByTheNextProcess) {
   const store::ObjectInfo info = put("a", 7 * kWindow + 5, 1);
   expect_read(info, 0, info.size);

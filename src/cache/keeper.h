@@ -38,6 +38,7 @@ struct KeeperOptions {
 struct KeeperStatus {
   bool evictor = false;  // This process.
   bool known = false;    // used_bytes and entries are from a finished scan, here or of the evictor.
+  bool granted = false;  // This process has been told what it may add, which may be nothing.
   uint64_t used_bytes = 0;
   uint64_t limit_bytes = 0;  // min(quota, what the floor allows), over all members.
   uint64_t entries = 0;

@@ -111,7 +111,7 @@ void KeeperWork::elect(TickErrors& errors) {
                                        [this](const auto& decide) { desk_.regrant(decide); });
   news.standing = desk_.standing();
   news.terms = *own_terms;
-  apply(evictor_->start(news, now_, errors));
+  apply(evictor_->start(news, now_, errors), false);
   evictor_->load(errors);
 }
 
@@ -132,7 +132,7 @@ bool KeeperWork::evictor_tick(TickErrors& errors) {
     deposed_ = true;
     return true;
   }
-  apply(outcome);
+  apply(outcome, outcome.known);
   return outcome.more;
 }
 
@@ -146,11 +146,12 @@ void KeeperWork::step_down() {
   desk_.adopt(nothing);
 }
 
-void KeeperWork::apply(const Evictor::Outcome& outcome) {
+void KeeperWork::apply(const Evictor::Outcome& outcome, bool granted) {
   evictions_ += outcome.evictions;
   gauges_.evictions.add(outcome.evictions);
   tell({.evictor = true,
         .known = outcome.known,
+        .granted = granted,
         .used_bytes = outcome.used_bytes,
         .limit_bytes = outcome.limit_bytes,
         .entries = outcome.entries,
@@ -203,7 +204,8 @@ void KeeperWork::read_state_file(TickErrors& errors) {
   if (state->counter == state_counter_ && state->evictor == state_evictor_) return;
   state_counter_ = state->counter;
   state_evictor_ = state->evictor;
-  if (const StateRow* row = state->row_of(member_hash(directory_.member()))) {
+  const StateRow* const row = state->row_of(member_hash(directory_.member()));
+  if (row != nullptr) {
     to_confirm_ = row->changed;
     desk_.adopt({.ceiling = row->ceiling,
                  .counter = static_cast<uint32_t>(state->counter),
@@ -212,6 +214,7 @@ void KeeperWork::read_state_file(TickErrors& errors) {
                  .invited = state->invited});
   }
   tell({.known = state->known,
+        .granted = row != nullptr,
         .used_bytes = state->used,
         .limit_bytes = state->limit,
         .entries = state->entries,

@@ -45,7 +45,7 @@ class KeeperWork {
   void add_to_log(const OwnNews& news, const Terms& terms, bool fresh_file);
   bool is_news(const Standing& standing) const;
 
-  void apply(const Evictor::Outcome& outcome);
+  void apply(const Evictor::Outcome& outcome, bool granted);
   void tell(const KeeperStatus& status);
   void report(const TickErrors& errors);
 

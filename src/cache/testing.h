@@ -4,23 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/result_matchers.h"
 #include "cache/entry.h"
 #include "penstock/frame.h"
 
 namespace penstock::cache {
-
-MATCHER(IsOk, negation ? "is an error" : "is no error") {
-  if (!arg.ok()) *result_listener << arg.error().to_string();
-  return arg.ok();
-}
-MATCHER_P(FailsWith, code, "") {
-  if (arg.ok()) {
-    *result_listener << "which is no error";
-    return false;
-  }
-  *result_listener << arg.error().to_string();
-  return arg.error().code == code;
-}
 
 // Hashes, as real ones are.
 inline EntryId test_id(uint64_t number) {

@@ -421,6 +421,8 @@ Result<void> validate(const LocalOptions& options) {
     return refuse("queue_depth", options.queue_depth, "1 to 4096");
   }
   if (options.threads > 1024) return refuse("threads", options.threads, "at most 1024");
+  if (options.rings_min < 1 || options.rings_min > 4)
+    return refuse("rings_min", options.rings_min, "1 to 4");
   if (options.pending_limit < 1)
     return refuse("pending_limit", options.pending_limit, "at least 1");
   return {};
@@ -458,7 +460,7 @@ Result<std::unique_ptr<LocalFileSystem>> open_local_file_system(const LocalOptio
 
 Result<LocalFileSystem*> process_file_system() {
   static const auto* const opened =
-      new Result<std::unique_ptr<LocalFileSystem>>(open_local_file_system({}));
+      new Result<std::unique_ptr<LocalFileSystem>>(open_local_file_system({.rings_min = 2}));
   if (!opened->ok()) return opened->error();
   return opened->value().get();
 }

@@ -308,7 +308,8 @@ TEST_P(LocalFileSystemTest, AFullDeviceIsReported) {
 TEST(LocalFileSystemOptions, AreRefusedBeforeAnyThreadStarts) {
   for (const LocalOptions& options :
        {LocalOptions{.queue_depth = 0}, LocalOptions{.queue_depth = 5000},
-        LocalOptions{.threads = 9999}, LocalOptions{.pending_limit = 0}}) {
+        LocalOptions{.threads = 9999}, LocalOptions{.pending_limit = 0},
+        LocalOptions{.rings_min = 0}, LocalOptions{.rings_min = 5}}) {
     EXPECT_EQ(open_local_file_system(options).error().code, ErrorCode::kInvalid);
   }
 }

@@ -14,10 +14,8 @@ class UringEngine final : public Engine {
  public:
   static Result<std::unique_ptr<Engine>> create(const LocalOptions& options) {
     auto engine = std::make_unique<UringEngine>();
-    // Two at least: completions may work on what was read (checksums), and meanwhile the other one
-    // keeps the device busy.
-    const size_t wanted =
-        options.threads != 0 ? options.threads : std::clamp<size_t>(available_cores() / 4, 2, 4);
+    const size_t by_cores = std::clamp<size_t>(available_cores() / 4, options.rings_min, 4);
+    const size_t wanted = options.threads != 0 ? options.threads : by_cores;
     for (size_t i = 0; i < wanted; ++i) {
       engine->rings_.push_back(std::make_unique<Ring>(i, options, engine->regions_));
       PENSTOCK_TRY(engine->rings_.back()->start());

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result_matchers.h"
 #include "penstock/store.h"
 
 namespace penstock::store {
@@ -78,19 +79,6 @@ inline Result<Bytes> get_all(ObjectStore& store, const std::string& key, GetOpti
   const GetResult got = PENSTOCK_TRY(store.get(key, 0, bytes, std::move(options)));
   bytes.resize(got.bytes);
   return bytes;
-}
-
-MATCHER(IsOk, negation ? "is an error" : "is no error") {
-  if (!arg.ok()) *result_listener << arg.error().to_string();
-  return arg.ok();
-}
-MATCHER_P(FailsWith, code, "") {
-  if (arg.ok()) {
-    *result_listener << "which is no error";
-    return false;
-  }
-  *result_listener << arg.error().to_string();
-  return arg.error().code == code;
 }
 
 class StoreConformance : public ::testing::TestWithParam<StoreKind> {

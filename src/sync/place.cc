@@ -10,14 +10,6 @@ namespace penstock::sync {
 
 namespace {
 
-// Made when first needed and never destroyed: places may live until the process ends.
-Result<io::FileSystem*> process_file_system() {
-  static const auto* const opened =
-      new Result<std::unique_ptr<io::LocalFileSystem>>(io::open_local_file_system({}));
-  if (!opened->ok()) return opened->error();
-  return static_cast<io::FileSystem*>(opened->value().get());
-}
-
 bool has_scheme(std::string_view address) {
   const size_t colon = address.find(':');
   return colon != std::string_view::npos && address.find_first_of("./") > colon;
@@ -69,7 +61,7 @@ Result<std::unique_ptr<Place>> open_missing(io::FileSystem& fs, const std::strin
 Result<std::unique_ptr<Place>> open_path(std::string_view given, const PlaceOptions& options) {
   const bool local = options.store.file_system == nullptr;
   io::FileSystem* const chosen =
-      local ? PENSTOCK_TRY(process_file_system()) : options.store.file_system;
+      local ? PENSTOCK_TRY(io::process_file_system()) : options.store.file_system;
   io::FileSystem& fs = *chosen;
   const std::string path = PENSTOCK_TRY(absolute_path(given, local));
   const Result<io::FileInfo> info = fs.stat(path);

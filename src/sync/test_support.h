@@ -9,23 +9,11 @@
 #include <set>
 #include <string>
 
+#include "base/result_matchers.h"
 #include "io/memory_file_system.h"
 #include "penstock/sync.h"
 
 namespace penstock::sync {
-
-MATCHER(IsOk, negation ? "is an error" : "is no error") {
-  if (!arg.ok()) *result_listener << arg.error().to_string();
-  return arg.ok();
-}
-MATCHER_P(FailsWith, code, "") {
-  if (arg.ok()) {
-    *result_listener << "which is no error";
-    return false;
-  }
-  *result_listener << arg.error().to_string();
-  return arg.error().code == code;
-}
 
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
