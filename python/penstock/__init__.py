@@ -1,0 +1,45 @@
+"""Penstock: datasets to the GPU, checkpoints back.
+
+>>> import penstock
+>>> loader = penstock.Loader("train-*.tar", fields={"image": penstock.Image("jpg"), "label": penstock.Int("cls")})
+>>> for batch in loader: ...
+"""
+
+from ._errors import (
+    AccessError,
+    ChangedError,
+    CorruptError,
+    ExistsError,
+    InvalidError,
+    NotFoundError,
+    PenstockError,
+    TimedOutError,
+    UnsupportedError,
+)
+from .fields import Array, Bytes, Field, Float, Image, Int, Json, Text
+from .loader import Loader
+from .ragged import Ragged
+from .report import Report
+
+__all__ = [
+    "AccessError",
+    "Array",
+    "Bytes",
+    "ChangedError",
+    "CorruptError",
+    "ExistsError",
+    "Field",
+    "Float",
+    "Image",
+    "Int",
+    "InvalidError",
+    "Json",
+    "Loader",
+    "NotFoundError",
+    "PenstockError",
+    "Ragged",
+    "Report",
+    "Text",
+    "TimedOutError",
+    "UnsupportedError",
+]
