@@ -9,6 +9,7 @@
 
 #include "loader/deal.h"
 #include "loader/mixture.h"
+#include "loader/shuffle_quality.h"
 
 namespace penstock::loader {
 namespace {
@@ -199,6 +200,22 @@ TEST(Deal, DropsPadsOrRefusesWhatIsLeftOver) {
   EXPECT_TRUE(deal.check().ok());
   deal.rank = 4;
   EXPECT_FALSE(deal.check().ok());
+}
+
+TEST(ShuffleQuality, TellsAShuffleFromNone) {
+  const std::vector<uint64_t> shards(50, 400);
+  const auto measure = [&](OrderOptions options) {
+    return measure_shuffle(Order(options, shards), shards, 256);
+  };
+  const ShuffleQuality none = measure({.shuffle = Shuffle::kNone});
+  const ShuffleQuality global = measure({.shuffle = Shuffle::kGlobal});
+  const ShuffleQuality local =
+      measure({.shuffle = Shuffle::kLocal, .streams = 120, .window_samples = 50});
+  EXPECT_LT(none.shards_per_batch, 3);
+  EXPECT_LT(none.neighbours_apart, 0.001);
+  EXPECT_NEAR(global.shards_per_batch, global.shards_per_batch_perfect, 0.5);
+  EXPECT_NEAR(global.neighbours_apart, 1.0 / 3, 0.02);
+  EXPECT_GT(local.shards_per_batch, 45);
 }
 
 TEST(Mixture, GivesEachSourceItsShareAndCountsIt) {
