@@ -6,11 +6,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <mutex>
-
 #include "native/batch.h"
 #include "native/errors.h"
-#include "native/waiting.h"
+#include "native/open_aside.h"
 #include "penstock/loader.h"
 
 namespace nb = nanobind;
@@ -92,7 +90,6 @@ struct Settings {
   LoaderOptions options;
   std::vector<std::string> cache_dirs;
   std::string cache_quota;
-  uint64_t cache_memory = 0;
 };
 
 void bind_settings(nb::module_& module) {
@@ -140,46 +137,14 @@ void bind_settings(nb::module_& module) {
            });
 }
 
-// What happened so far, for the thread that waits.
-struct Progress {
-  std::mutex mutex;
-  data::OpenProgress last;
-};
-
 std::unique_ptr<Loader> open_loader(const Settings& settings, const nb::object& on_progress) {
-  LoaderOptions options = settings.options;
-  Progress progress;
-  std::stop_source stop;
-  options.open.cancel = stop.get_token();
-  options.open.on_progress = [&](const data::OpenProgress& now) {
-    const std::lock_guard lock(progress.mutex);
-    progress.last = now;
-  };
-  std::optional<Result<std::unique_ptr<Loader>>> opened;
-  run_aside(
-      [&] {
-        opened = [&]() -> Result<std::unique_ptr<Loader>> {
-          if (!settings.cache_dirs.empty()) {
-            cache::CacheOptions cache;
-            cache.directories = settings.cache_dirs;
-            cache.quota = PENSTOCK_TRY(parse_size_or_percent(settings.cache_quota));
-            options.open.cache = PENSTOCK_TRY(cache::Cache::open(cache));
-          }
-          return Loader::open(options);
-        }();
-      },
-      [&] {
-        data::OpenProgress now;
-        {
-          const std::lock_guard lock(progress.mutex);
-          now = progress.last;
-        }
-        if (!on_progress.is_none()) {
-          on_progress(now.shards_indexed, now.shards, now.bytes_done, now.bytes);
-        }
-      },
-      [&] { stop.request_stop(); });
-  return unwrap(std::move(*opened));
+  return open_aside<std::unique_ptr<Loader>>(
+      settings.options.open, settings.cache_dirs, settings.cache_quota, on_progress,
+      [&](const data::OpenOptions& ready) {
+        LoaderOptions options = settings.options;
+        options.open = ready;
+        return Loader::open(options);
+      });
 }
 
 nb::dict report_dict(const loader::Report& report) {

@@ -16,6 +16,7 @@ from ._errors import (
     TimedOutError,
     UnsupportedError,
 )
+from .dataset import Dataset
 from .fields import Array, Bytes, Field, Float, Image, Int, Json, Text
 from .loader import Loader
 from .ragged import Ragged
@@ -27,6 +28,7 @@ __all__ = [
     "Bytes",
     "ChangedError",
     "CorruptError",
+    "Dataset",
     "ExistsError",
     "Field",
     "Float",
