@@ -1,7 +1,7 @@
 // Bytes of a field to numbers in a batch: images, arrays, numbers, JSON.
 //
-//   decode::ImageDecoder decoder;                               // one per thread; keeps its memory
-//   PENSTOCK_TRY(decoder.decode(jpeg, spec, random, out));      // straight into the slot of a batch
+//   decode::ImageDecoder decoder;                           // one per thread; keeps its memory
+//   PENSTOCK_TRY(decoder.decode(jpeg, spec, random, out));  // straight into the slot of a batch
 //
 // What is random is a function of `random` alone: the same number gives the same crop, flip and
 // jitter on any thread, machine or build.
@@ -52,29 +52,36 @@ enum class Crop : uint8_t {
   kRandom,  // RandomResizedCrop: a random part of it, by area and aspect, resized.
 };
 
-// Defaults are those of torchvision's transforms of the same name.
+// Defaults are those of torchvision's transforms of the same name. So are the pixels, of Pillow
+// images: with fast_scale off, bytes are those of
+//   kNone    image.resize((width, height), BILINEAR)
+//   kCenter  CenterCrop((height, width))(Resize(resize)(image)): only the middle is computed
+//   kRandom  image.crop(box).resize((width, height), BILINEAR): what is outside the box has no part
+// Turns by EXIF are ignored, as torchvision and Pillow do unless told otherwise.
 struct ImageSpec {
   uint32_t height = 224;
   uint32_t width = 224;
   Crop crop = Crop::kNone;
-  uint32_t resize = 0;  // kCenter: of the shorter side. 0: the larger of height and width.
+  // kCenter: of the shorter side; at least the larger of height and width, which is what 0 means.
+  uint32_t resize = 0;
   std::array<double, 2> scale = {0.08, 1.0};           // kRandom: share of the area,
   std::array<double, 2> ratio = {3.0 / 4, 4.0 / 3.0};  // and width over height.
   double flip = 0;                                     // Chance of being mirrored left to right.
-  // How far brightness, contrast and saturation may go from 1, each way; applied in that order. 0: not
-  // at all.
+  // How far brightness, contrast and saturation may go from 1, each way; applied in that order, as
+  // Pillow's ImageEnhance does. 0: not at all.
   double brightness = 0;
   double contrast = 0;
   double saturation = 0;
-  // Out = (value / 255 - mean) / std; of kUint8 neither is allowed. Without mean and std, floats are 0
-  // to 1.
+  // Out = (value / 255 - mean) / std, to within the last bits of a float; of kUint8 neither is
+  // allowed. Without mean and std, floats are 0 to 1. Of one channel the first of each counts.
   std::optional<std::array<float, 3>> mean = {};
   std::optional<std::array<float, 3>> std = {};
   DType dtype = DType::kUint8;  // kUint8, kFloat16, kBfloat16 or kFloat32.
   Layout layout = Layout::kChw;
   uint32_t channels = 3;  // 3: grey images are made RGB; 1: colour is made grey. Alpha is dropped.
-  // JPEG: let the decoder make it smaller by 2, 4 or 8 where the part is larger than what is wanted of
-  // it by at least that much: faster, and a little different from resizing the whole (docs/LOADER.md).
+  // JPEG: let the decoder make it smaller by 2, 4 or 8 where the part is larger than what is wanted
+  // of it by at least that much: faster, and a little different from resizing the whole
+  // (docs/LOADER.md).
   bool fast_scale = true;
 
   size_t output_bytes() const;
@@ -91,8 +98,10 @@ struct ImageInfo {
 // Larger images are refused with kUnsupported: a few bytes can claim to be 65,535 x 65,535.
 inline constexpr uint64_t kPixelsMax = uint64_t{1} << 28;
 
-// Threads: one at a time. Memory: kept between images, as much as the largest needed, and at most
-// two rows of bands more; trim() gives it back.
+// Threads: one at a time; decoders share nothing. Memory: kept between images, a few rows of the
+// largest and of the output (with contrast, all of the output); trim() gives it back. While it
+// decodes, a progressive JPEG or an interlaced PNG needs room for the whole of it, at most about
+// 1,000 bytes for each of the file.
 class ImageDecoder {
  public:
   ImageDecoder();
@@ -100,9 +109,12 @@ class ImageDecoder {
   ImageDecoder(ImageDecoder&&) noexcept;
 
   static Result<ImageInfo> info(std::span<const std::byte> encoded);
-  // JPEG (baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK) and PNG (all kinds; 16 bits are
-  // rounded to 8). Fills `out`, which has spec.output_bytes(). A JPEG that ends early or has bad
-  // codes is kCorrupt, not a grey rest. Requires spec.check().
+  // JPEG (baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK, the latter two inverted as
+  // Adobe's) and PNG (all kinds; 16 bits are rounded to 8). Fills `out`, which has
+  // spec.output_bytes() and is aligned as its dtype; on an error, what is in it is undefined.
+  // A JPEG that ends early or has bad codes is kCorrupt, not a grey rest; only its end marker may
+  // be missing. What lies below the part that is needed is not read, so damage there is not
+  // noticed. Requires spec.check().
   Result<void> decode(std::span<const std::byte> encoded, const ImageSpec& spec, uint64_t random,
                       std::span<std::byte> out);
   // The whole image as it is, HWC uint8 with 3 channels: for looking at, and for packing.
@@ -135,13 +147,15 @@ struct NpyView {
 };
 Result<NpyView> parse_npy(std::span<const std::byte> bytes);
 
-// "42", " -7\n": the whole text is one number.
+// "42", " -7\n", "1e-5", "nan": the whole text is one number, spaces around it apart. kCorrupt
+// where it is not, or does not fit.
 Result<int64_t> parse_int(std::string_view text);
 Result<double> parse_float(std::string_view text);
 
 // One value of a JSON document: "cls", "a.b.3" (names and positions, apart by dots; a JSON pointer
-// when it begins with '/'). kNotFound where there is none, kInvalid where it is of another kind. An
-// integer may be written "3", 3.0 or true.
+// when it begins with '/'; the document itself when it is empty). kNotFound where there is none,
+// kInvalid where it is of another kind, kCorrupt where the document is not JSON. An integer may be
+// written "3", 3.0 or true. Of a name that comes twice the last counts, as in Python.
 // Threads: one at a time; keeps its memory.
 class JsonReader {
  public:
@@ -167,6 +181,7 @@ struct ExampleFeature {
 };
 Result<ExampleFeature> read_example_feature(std::span<const std::byte> example,
                                             std::string_view name);
+// In order of the alphabet.
 Result<std::vector<std::string>> example_feature_names(std::span<const std::byte> example);
 
 }  // namespace penstock::decode
