@@ -70,9 +70,9 @@ struct OpenOptions {
 struct Shard {
   std::string name;  // For people, and __url__: "/data/train-000001.tar", "s3://bucket/…".
   uint32_t store = 0;
-  std::string key;      // In that store; of a folder, what the keys of its files begin with.
-  uint64_t size = 0;    // Of a folder, the sum of its files.
-  std::string version;  // What tells that it is the same as before.
+  std::string key;           // In that store; of a folder, what the keys of its files begin with.
+  uint64_t size = 0;         // Of a folder, the sum of its files.
+  std::string version = {};  // What tells that it is the same as before.
   Compression compression = Compression::kNone;
   bool loose = false;  // Each member is an object of its own, `key` + the member's path.
   int32_t label = -1;  // Of a class folder, its number.
@@ -86,7 +86,7 @@ struct Member {
   uint64_t offset : 48;
   uint64_t field : 16;  // In ShardIndex::fields().
   uint64_t size : 48;
-  uint64_t reserved : 16;
+  uint64_t suffix : 16;  // Its extension as it is written, which may not be in lower case.
 };
 static_assert(sizeof(Member) == 16);
 
@@ -96,7 +96,7 @@ class ShardIndex {
  public:
   virtual ~ShardIndex() = default;
   virtual uint32_t samples() const = 0;
-  // Requires sample < samples().
+  // Requires sample < samples(). Of loose files, what follows the shard's key; of records, nothing.
   virtual std::string_view key(uint32_t sample) const = 0;
   virtual std::span<const Member> members(uint32_t sample) const = 0;
   // Of loose files: below the shard's key. In the order of members().
@@ -112,6 +112,20 @@ struct SamplePlace {
   uint32_t sample = 0;  // Within the shard.
   std::shared_ptr<const ShardIndex> index;
   std::span<const Member> members;
+};
+
+// The bytes of a shard from its beginning on, decompressed: what Member::offset counts in. Takes a few
+// MiB of memory; for zstd what its writer chose, 128 MiB at most.
+// Threads: one at a time. Lifetime: its dataset outlives it.
+class SequentialReader {
+ public:
+  virtual ~SequentialReader() = default;
+  // Fills `into`; the count is less than its size only at the end of the shard. kCorrupt where the
+  // bytes are not what was compressed, kChanged when it is not the shard that was indexed.
+  virtual Result<size_t> read(std::span<std::byte> into) = 0;
+  // Passes over so many bytes, or over what is left of them: answers how many.
+  virtual Result<uint64_t> skip(uint64_t bytes) = 0;
+  virtual uint64_t offset() const = 0;  // Of what comes next.
 };
 
 // Threads: all calls from any thread. Lifetime: outlives its reads.
@@ -145,7 +159,8 @@ class Dataset {
   virtual Result<std::shared_ptr<const ShardIndex>> shard_index(uint32_t shard) = 0;
 
   // Bytes of a shard that is not loose and not compressed, as it was when indexed: kChanged
-  // otherwise. `into` is filled, or it is an error. `done` as for io::File::submit.
+  // otherwise. `into` is filled, or it is an error. kInvalid when the range is not in the shard.
+  // `done` as for io::File::submit. May block for the opening of a file.
   virtual void async_read(uint32_t shard, uint64_t offset, io::MemorySlice into,
                           std::function<void(Result<void>)> done) = 0;
   // The same on this thread; requires local().
@@ -153,13 +168,65 @@ class Dataset {
   // Tells the system that this will be read soon; does nothing unless local() and buffered.
   virtual void will_need(uint32_t shard, uint64_t offset, uint64_t length) = 0;
   // All of a loose member, as large as it is now, from any thread: blocking. Answers its size; when
-  // `into` is too small, that and nothing is written.
+  // that is more than `into` has, what is there is of no use.
   virtual Result<uint64_t> read_loose(const SamplePlace& place, size_t member,
                                       std::span<std::byte> into) = 0;
 
-  // For who knows the order of its reads: null without a cache. See cache::Stager.
+  // A shard that is not loose as a stream: for compressed ones the only way.
+  virtual Result<std::unique_ptr<SequentialReader>> read_in_order(uint32_t shard) = 0;
+
+  // For who knows the order of its reads: null without a cache. See cache::Stager. The etag of its
+  // ranges is the shard's version.
   virtual std::unique_ptr<cache::Stager> make_stager(uint32_t store,
                                                      const cache::StageOptions& options) = 0;
+};
+
+// The data of a TFRecord, from all of its bytes; kCorrupt when a checksum is wrong.
+Result<std::span<const std::byte>> verify_record(std::span<const std::byte> record);
+
+// The codes of Megatron.
+enum class TokenType : uint8_t {
+  kUint8 = 1,
+  kInt8 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kFloat64 = 6,
+  kFloat32 = 7,
+  kUint16 = 8,
+};
+std::string_view token_type_name(TokenType type);  // "uint16"
+size_t token_bytes(TokenType type);
+
+// A Megatron dataset: sequences of tokens in PREFIX.bin, and where they are in PREFIX.idx, of which
+// lengths, pointers and documents are kept in memory: 12 bytes per sequence, 8 per document.
+// Threads: all calls from any thread. Lifetime: outlives its reads.
+class TokenFile {
+ public:
+  // `address`: PREFIX, or either file, local or in a store. kCorrupt when the two do not fit together;
+  // whatever they say, nothing outside of PREFIX.bin is read.
+  static Result<std::unique_ptr<TokenFile>> open(const std::string& address,
+                                                 const OpenOptions& options);
+  virtual ~TokenFile() = default;
+
+  virtual TokenType type() const = 0;
+  virtual uint64_t sequences() const = 0;
+  virtual uint64_t documents() const = 0;
+  virtual uint64_t bytes() const = 0;  // Of PREFIX.bin.
+  // In tokens. Requires sequence < sequences().
+  virtual uint32_t length(uint64_t sequence) const = 0;
+  // In bytes of PREFIX.bin.
+  virtual uint64_t offset(uint64_t sequence) const = 0;
+  // The first sequence of a document, which ends where the next one begins. Requires
+  // document <= documents().
+  virtual uint64_t document_begin(uint64_t document) const = 0;
+
+  // Tokens from `first` on; kInvalid when that is not within the sequence, or `into` no whole number
+  // of tokens.
+  virtual Result<void> read(uint64_t sequence, uint64_t first, std::span<std::byte> into) = 0;
+  // Bytes of PREFIX.bin, as Dataset::async_read.
+  virtual void async_read(uint64_t offset, io::MemorySlice into,
+                          std::function<void(Result<void>)> done) = 0;
 };
 
 }  // namespace penstock::data
