@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "data/tfrecord.h"
 #include "native/errors.h"
 #include "native/open_aside.h"
 #include "penstock/data.h"

@@ -46,13 +46,18 @@ DatasetImpl::DatasetImpl(std::unique_ptr<Found> found, std::unique_ptr<IndexSet>
       indexes_(std::move(indexes)),
       cache_(options.cache),
       mode_(options.mode),
-      loaded_(found_->shards.size() + found_->folders.size()),
-      files_(OpenFiles::default_limit(), [this](uint32_t shard) {
-        return open_unchanged(source_of(shard), object_of(*found_, shard), mode_);
-      }) {
+      loaded_(found_->shards.size() + found_->folders.size()) {
   add_found_shards();
   add_found_folders();
   for (const Source& source : found_->sources) local_ = local_ && source.by_path;
+  set_mode(options.mode);
+}
+
+void DatasetImpl::set_mode(io::CacheMode mode) {
+  mode_ = mode;
+  files_ = std::make_unique<OpenFiles>(OpenFiles::default_limit(), [this](uint32_t shard) {
+    return open_unchanged(source_of(shard), object_of(*found_, shard), mode_);
+  });
   mode_ = find_mode();
 }
 
@@ -100,7 +105,7 @@ void DatasetImpl::add_found_folders() {
 io::CacheMode DatasetImpl::find_mode() {
   for (uint32_t shard = 0; shard < found_->shards.size(); ++shard) {
     if (!source_of(shard).by_path) continue;
-    const Result<OpenFiles::Use> use = files_.use(shard);
+    const Result<OpenFiles::Use> use = files_->use(shard);
     return use.ok() ? use->file().mode() : mode_;
   }
   return io::CacheMode::kBuffered;
@@ -166,7 +171,7 @@ struct DatasetImpl::LocalRead {
 
 void DatasetImpl::read_from_file(uint32_t shard, uint64_t offset, io::MemorySlice into,
                                  std::function<void(Result<void>)> done) {
-  Result<OpenFiles::Use> use = files_.use(shard);
+  Result<OpenFiles::Use> use = files_->use(shard);
   if (!use.ok()) return answer_later(use.error(), std::move(done));
   auto* const read =
       new LocalRead{std::move(*use), shards_[shard].name, offset, into.size, std::move(done)};
@@ -210,7 +215,7 @@ Result<void> DatasetImpl::read_now(uint32_t shard, uint64_t offset, std::span<st
   if (!source_of(shard).by_path) {
     return make_error(ErrorCode::kInvalid, "only local shards can be read on the caller's thread");
   }
-  const OpenFiles::Use use = PENSTOCK_TRY(files_.use(shard));
+  const OpenFiles::Use use = PENSTOCK_TRY(files_->use(shard));
   const size_t got = PENSTOCK_TRY(use.file().read(offset, into));
   if (got < into.size()) return short_read(shards_[shard].name, offset, into.size());
   return {};
@@ -219,7 +224,7 @@ Result<void> DatasetImpl::read_now(uint32_t shard, uint64_t offset, std::span<st
 void DatasetImpl::will_need(uint32_t shard, uint64_t offset, uint64_t length) {
   if (mode_ != io::CacheMode::kBuffered || shards_[shard].loose) return;
   if (!source_of(shard).by_path) return;
-  const Result<OpenFiles::Use> use = files_.use(shard);
+  const Result<OpenFiles::Use> use = files_->use(shard);
   if (use.ok()) (void)use->file().advise(io::Advice::kWillNeed, offset, length);
 }
 

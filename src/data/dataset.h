@@ -29,6 +29,7 @@ class DatasetImpl final : public Dataset {
   bool sequential_only() const override { return sequential_only_; }
   bool local() const override { return local_; }
   io::CacheMode mode() const override { return mode_; }
+  void set_mode(io::CacheMode mode) override;
   std::shared_ptr<cache::Cache> cache() const override { return cache_; }
 
   Result<SamplePlace> place(uint64_t sample) override;
@@ -78,7 +79,7 @@ class DatasetImpl final : public Dataset {
   std::mutex load_mutex_;
   std::deque<IndexRef> indexes_loaded_;
 
-  OpenFiles files_;
+  std::unique_ptr<OpenFiles> files_;
   io::CompletionThread answers_;
 };
 

@@ -136,15 +136,22 @@ std::vector<BatchWork::Failure> BatchWork::take_failures() {
   return std::move(failures_);
 }
 
-void BatchWork::fail_unit(uint32_t unit, Error error) {
+void BatchWork::fail_piece(uint32_t piece, Error error) {
   const std::lock_guard lock(failures_mutex_);
-  unit_failures_.emplace_back(unit, std::move(error));
+  piece_failures_.emplace_back(piece, std::move(error));
+  any_piece_failed_ = true;
 }
 
-std::optional<Error> BatchWork::unit_failure(uint32_t unit) {
+std::optional<Error> BatchWork::read_failure(uint32_t slot) {
+  if (!any_piece_failed_) return std::nullopt;
   const std::lock_guard lock(failures_mutex_);
-  for (const auto& [failed, error] : unit_failures_) {
-    if (failed == unit) return error;
+  for (const auto& [failed, error] : piece_failures_) {
+    const Piece& piece = plan.pieces[failed];
+    for (size_t field = 0; field < fields_.size(); ++field) {
+      const FieldPlace& wanted = place(slot, field);
+      if (wanted.at >= piece.at && wanted.at < piece.at + std::max<uint64_t>(1, piece.length))
+        return error;
+    }
   }
   return std::nullopt;
 }

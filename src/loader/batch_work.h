@@ -83,9 +83,9 @@ class BatchWork final : public Batch {
   };
   std::vector<Failure> take_failures();
 
-  // All slots of the unit fail with it; the first one is kept.
-  void fail_unit(uint32_t unit, Error error);
-  std::optional<Error> unit_failure(uint32_t unit);
+  // The slots that want bytes of the piece fail with it.
+  void fail_piece(uint32_t piece, Error error);
+  std::optional<Error> read_failure(uint32_t slot);
 
   // After the last unit: raw bytes that nobody looks at any more are given back.
   void finish();
@@ -111,7 +111,8 @@ class BatchWork final : public Batch {
   uint64_t* samples_ = nullptr;
   std::mutex failures_mutex_;
   std::vector<Failure> failures_;
-  std::vector<std::pair<uint32_t, Error>> unit_failures_;
+  std::vector<std::pair<uint32_t, Error>> piece_failures_;
+  std::atomic<bool> any_piece_failed_ = false;
 
  public:
   std::shared_ptr<const void> keep;  // What `fields` and `layout` belong to.

@@ -74,6 +74,9 @@ class FakeDataset final : public data::Dataset {
   Result<uint64_t> read_loose(const data::SamplePlace&, size_t, std::span<std::byte>) override {
     return make_error(ErrorCode::kUnsupported, "none is loose");
   }
+  Result<std::unique_ptr<data::SequentialReader>> read_in_order(uint32_t) override {
+    return make_error(ErrorCode::kUnsupported, "none is compressed");
+  }
   std::unique_ptr<cache::Stager> make_stager(uint32_t, const cache::StageOptions&) override {
     return nullptr;
   }
@@ -103,9 +106,9 @@ class FakeDataset final : public data::Dataset {
     const auto add = [&](const std::string& value, uint64_t field) {
       bytes.resize((bytes.size() + 511) / 512 * 512 + 512, '\xff');
       data::Member member{};
-      member.offset = bytes.size();
-      member.size = value.size();
-      member.field = field;
+      member.offset = bytes.size() & ((uint64_t{1} << 48) - 1);
+      member.size = value.size() & ((uint64_t{1} << 48) - 1);
+      member.field = field & 0xffff;
       index->all.push_back(member);
       bytes += value;
     };

@@ -300,6 +300,7 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
   pipeline.pin = options.pin;
   if (options.open.file_system == nullptr)
     pipeline.registrar = PENSTOCK_TRY(io::process_file_system())->registrar();
+  options.open.on_progress = {};  // What it tells may be gone from now on.
   auto made = PENSTOCK_TRY(Pipeline::create(std::move(pipeline), datasets));
   return std::unique_ptr<Loader>(std::make_unique<LoaderImpl>(
       options, std::move(sequence), std::move(datasets), std::move(made), choice.reason));

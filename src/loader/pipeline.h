@@ -66,7 +66,7 @@ class Pipeline {
   void find_slot(BatchWork& batch, uint32_t slot, std::vector<Wanted>& wanted);
   Result<io::Buffer> take(uint64_t bytes, const std::stop_token& stop);
   void begin_reads(const WorkRef& batch);
-  void begin_read(const WorkRef& batch, uint32_t unit, const Piece& piece,
+  void begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
                   const std::shared_ptr<Stats>& stats);
   void read_unit(BatchWork& batch, uint32_t unit, Stats& stats);
   void run_worker();

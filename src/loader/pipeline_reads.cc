@@ -58,15 +58,16 @@ void Pipeline::begin_reads(const WorkRef& batch) {
   for (uint32_t u = 0; u < plan.units.size(); ++u) {
     const Unit& unit = plan.units[u];
     for (uint32_t p = unit.first_piece; p < unit.first_piece + unit.pieces; ++p) {
-      begin_read(batch, u, plan.pieces[p], stats);
+      begin_read(batch, u, p, stats);
     }
     // The count for having begun them all.
-    shared_->read_done(batch, u, {});
+    shared_->begun(batch, u);
   }
 }
 
-void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, const Piece& piece,
+void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
                           const std::shared_ptr<Stats>& stats) {
+  const Piece& piece = batch->plan.pieces[p];
   data::Dataset& dataset = batch->dataset(piece.slot);
   stats->bytes_read.add(piece.length);
   switch (way_of(*batch, piece)) {
@@ -76,11 +77,11 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, const Piece& piec
       return;
     case Way::kFile:
       stats->reads.add();
-      loose_readers_->submit([shared = shared_, stats, batch, unit, piece] {
+      loose_readers_->submit([shared = shared_, stats, batch, unit, p] {
         const Clock::time_point begin = Clock::now();
-        const Result<void> outcome = read_file(*batch, piece);
+        const Result<void> outcome = read_file(*batch, batch->plan.pieces[p]);
         stats->read_busy.add(Clock::now() - begin);
-        shared->read_done(batch, unit, outcome);
+        shared->read_done(batch, unit, p, outcome);
       });
       return;
     case Way::kStore:
@@ -91,9 +92,9 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, const Piece& piec
     stats->reads.add();
     stats->storage.begin();
     dataset.async_read(piece.shard, piece.offset + at, batch->raw_slice(piece.at + at, length),
-                       [shared = shared_, stats, batch, unit](const Result<void>& outcome) {
+                       [shared = shared_, stats, batch, unit, p](const Result<void>& outcome) {
                          stats->storage.end();
-                         shared->read_done(batch, unit, outcome);
+                         shared->read_done(batch, unit, p, outcome);
                        });
     if (piece.length == 0) break;
   }
@@ -111,7 +112,7 @@ void Pipeline::read_unit(BatchWork& batch, uint32_t u, Stats& stats) {
     const Clock::duration took = Clock::now() - begin;
     stats.read_busy.add(took);
     shared_->note_read(piece.length, took);
-    if (!outcome.ok()) batch.fail_unit(u, outcome.error());
+    if (!outcome.ok()) batch.fail_piece(p, outcome.error());
   }
 }
 
@@ -123,10 +124,10 @@ void Pipeline::run_worker() {
     const std::shared_ptr<Stats> stats = shared_->stats();
     if (batch.read_by_worker[turn.unit] != 0) read_unit(batch, turn.unit, *stats);
     const Clock::time_point begin = Clock::now();
-    const std::optional<Error> lost = batch.unit_failure(turn.unit);
     const Unit& unit = batch.plan.units[turn.unit];
     for (uint32_t i = unit.first_slot; i < unit.first_slot + unit.slots; ++i) {
       const uint32_t slot = batch.plan.slots[i];
+      const std::optional<Error> lost = batch.read_failure(slot);
       const Result<void> outcome = lost ? Result<void>(*lost) : decoder.decode(batch, slot);
       if (!outcome.ok()) shared_->slot_failed(batch, slot, outcome.error());
     }

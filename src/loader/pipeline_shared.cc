@@ -46,8 +46,13 @@ void Pipeline::Shared::unit_done(BatchWork& batch) {
   done.notify_all();
 }
 
-void Pipeline::Shared::read_done(const WorkRef& batch, uint32_t unit, const Result<void>& outcome) {
-  if (!outcome.ok()) batch->fail_unit(unit, outcome.error());
+void Pipeline::Shared::read_done(const WorkRef& batch, uint32_t unit, uint32_t piece,
+                                 const Result<void>& outcome) {
+  if (!outcome.ok()) batch->fail_piece(piece, outcome.error());
+  begun(batch, unit);
+}
+
+void Pipeline::Shared::begun(const WorkRef& batch, uint32_t unit) {
   if (batch->reads_left[unit].fetch_sub(1) == 1) push({batch, unit});
 }
 

@@ -23,8 +23,9 @@ struct Pipeline::Shared {
   bool pop(Turn& turn);  // Waits; false when stopping.
   void stop();
   void unit_done(BatchWork& batch);
-  // One of the reads of a unit ended.
-  void read_done(const WorkRef& batch, uint32_t unit, const Result<void>& outcome);
+  // One of the reads of a unit ended; all of them were begun.
+  void read_done(const WorkRef& batch, uint32_t unit, uint32_t piece, const Result<void>& outcome);
+  void begun(const WorkRef& batch, uint32_t unit);
   void slot_failed(BatchWork& batch, uint32_t slot, const Error& error) const;
   std::shared_ptr<Stats> stats() const;
 

@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "data/tfrecord.h"
 #include "loader/permutation.h"
 
 namespace penstock::loader {

@@ -164,8 +164,10 @@ Result<std::unique_ptr<store::ObjectStore>> open_target(const PackOptions& optio
     PENSTOCK_TRY(io::make_directories(fs, options.to));
   }
   auto store = PENSTOCK_TRY(store::open_store(options.to, {}));
-  const store::ListPage there =
-      PENSTOCK_TRY(store->list({.prefix = options.prefix + "-", .limit = 1}));
+  store::ListOptions list;
+  list.prefix = options.prefix + "-";
+  list.limit = 1;
+  const store::ListPage there = PENSTOCK_TRY(store->list(std::move(list)));
   if (there.objects.empty()) return store;
   return make_error(ErrorCode::kExists,
                     fmt::format("{} has {} already: remove it, or choose another place or --prefix",

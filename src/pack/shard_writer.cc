@@ -26,7 +26,8 @@ Result<void> ShardWriter::begin_sample(uint64_t bytes) {
 
 Result<void> ShardWriter::add(const std::string& name, std::span<const std::byte> data) {
   static constexpr std::array<std::byte, kTarBlock> kZeros{};
-  PENSTOCK_TRY(write(PENSTOCK_TRY(make_tar_header(name, data.size()))));
+  const TarHeader header = PENSTOCK_TRY(make_tar_header(name, data.size()));
+  PENSTOCK_TRY(write(header));
   PENSTOCK_TRY(write(data));
   return write(std::span(kZeros).first(tar_padding(data.size())));
 }
