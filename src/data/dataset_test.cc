@@ -174,8 +174,9 @@ TEST_F(DatasetTest, InterleavedKeysAreSeparateSamples) {
 }
 
 TEST_F(DatasetTest, OneShardTwiceIsTwiceItsSamples) {
-  Samples expected = write_tars(1, 4);
-  expected.insert(expected.end(), expected.begin(), expected.end());
+  const Samples once = write_tars(1, 4);
+  Samples expected = once;
+  expected.insert(expected.end(), once.begin(), once.end());
   EXPECT_EQ(read_all(*open({"/data/train-000.tar", "/data/*.tar"})), expected);
 }
 
@@ -218,8 +219,8 @@ TEST_F(DatasetTest, ClassFoldersAreThoseOfImageFolder) {
   EXPECT_EQ(read_all(*dataset), (Samples{{"x.y", {{"jpg", "4"}}},
                                          {"x.z", {{"jpg", "5"}}},
                                          {"z", {{"jpg", "1"}}},
-                                         {"a-b/c", {{"png", "3"}}},
-                                         {"a/b", {{"png", "2"}}}}));
+                                         {"a/b", {{"png", "2"}}},
+                                         {"a-b/c", {{"png", "3"}}}}));
   ASSERT_THAT(fs_.make_directory("/data/empty"), IsOk());
   const auto empty = Dataset::open({"/data"}, options());
   ASSERT_THAT(empty, FailsWith(ErrorCode::kInvalid));

@@ -205,7 +205,7 @@ class Merge {
     IndexEntry entry = added.entry;
     entry.length = added.index->block().size();
     entry.checksum = block_checksum(entry, added.index->block());
-    sources_[entry.name] = {std::move(entry), added.index, 0};
+    sources_[added.entry.name] = {std::move(entry), added.index, 0};
   }
 
   Result<IndexTable> write(io::File& file, const std::string& folder) {

@@ -22,7 +22,10 @@ NewIndex make_index(const std::string& name, uint32_t samples, const std::string
 
 class IndexFileTest : public ::testing::Test {
  protected:
-  IndexFileTest() { EXPECT_THAT(fs_.make_directory("/data"), IsOk()); }
+  IndexFileTest() {
+    EXPECT_THAT(fs_.make_directory("/data"), IsOk());
+    EXPECT_THAT(fs_.sync_directory("/"), IsOk());
+  }
   Result<IndexTable> write(const std::vector<NewIndex>& added) {
     return write_index_file(fs_, kPath, "", added, keep_all);
   }

@@ -156,8 +156,7 @@ inline void write_file(io::FileSystem& fs, const std::string& path, std::string_
   auto file = fs.open(path, {.access = io::Access::kWrite, .create = io::Create::kTruncate});
   ASSERT_THAT(file, IsOk());
   ASSERT_THAT((*file)->write(0, bytes_of(contents)), IsOk());
-  ASSERT_THAT((*file)->sync(), IsOk());
-  ASSERT_THAT(fs.sync_directory(io::parent_path(path)), IsOk());
+  ASSERT_THAT(fs.sync_file_system(path), IsOk());
 }
 
 inline bool is_there(io::FileSystem& fs, const std::string& path) {
