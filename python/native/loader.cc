@@ -4,8 +4,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "loader/explain.h"
 #include "native/batch.h"
 #include "native/errors.h"
 #include "native/open_aside.h"
@@ -212,7 +214,20 @@ void bind_loader_class(nb::module_& module) {
              const loader::State state = unwrap(loader::State::from_text(text));
              unwrap(unlocked([&] { return self.load_state(state); }));
            })
-      .def("report", [](const Loader& self) { return report_dict(self.report()); })
+      .def("report",
+           [](const Loader& self, std::optional<double> step, uint32_t batch_size) {
+             const loader::Report report = self.report();
+             std::optional<Nanoseconds> time;
+             if (step) time = Nanoseconds(static_cast<int64_t>(*step * 1e9));
+             const loader::Explanation explanation = loader::explain(report, time, batch_size);
+             nb::dict dict = report_dict(report);
+             dict["limit"] = std::string(loader::limit_name(explanation.limit));
+             dict["verdict"] = explanation.verdict;
+             dict["advice"] = explanation.advice;
+             dict["samples_per_second"] = explanation.samples_per_second;
+             dict["idle_share"] = explanation.idle_share;
+             return nb::make_tuple(dict, loader::to_text(report, explanation));
+           })
       .def("reset_report", &Loader::reset_report)
       .def("classes", [](const Loader& self) {
         nb::list all;

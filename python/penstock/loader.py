@@ -190,11 +190,12 @@ class Loader:
 
     def report(self) -> Report:
         """Where the time went since the start or reset_report(). print() it."""
-        numbers = self._loader.report()
+        step = self._steps.busy / self._steps.count if self._steps.count else None
+        numbers, text = self._loader.report(step, self.batch_size)
         numbers["map_busy"] = self._map_seconds
         numbers["step_busy"] = self._steps.busy
         numbers["steps_timed"] = self._steps.count
-        return Report(numbers)
+        return Report(numbers, text)
 
     def reset_report(self) -> None:
         self._loader.reset_report()

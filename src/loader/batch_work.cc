@@ -1,5 +1,7 @@
 #include "loader/batch_work.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -156,7 +158,15 @@ std::optional<Error> BatchWork::read_failure(uint32_t slot) {
   return std::nullopt;
 }
 
+std::string BatchWork::describe(uint32_t slot) const {
+  const uint64_t number = order_.slots[slot].sample;
+  const std::string shard = url(slot);
+  if (shard.empty()) return fmt::format("sample {}", number);
+  return fmt::format("{}: sample '{}' (number {})", shard, key(slot), number);
+}
+
 void BatchWork::finish() {
+  for (const Failure& one : failures_) blank(one.slot);
   if (!layout_.has_ragged) raw_ = io::Buffer();
 }
 

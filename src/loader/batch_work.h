@@ -73,15 +73,16 @@ class BatchWork final : public Batch {
   data::SamplePlace& sample(uint32_t slot) { return places_[slot]; }
   data::Dataset& dataset(uint32_t slot) const { return *datasets_[order_.slots[slot].source]; }
 
-  // The slot becomes zeros, and its mask 0.
-  void blank(uint32_t slot);
-  // What went wrong with a slot; the first one is kept for each.
+  // What went wrong with a slot; the first one is kept for each. It becomes blank when the batch is
+  // finished.
   void fail(uint32_t slot, Error error);
+  // For messages: "train-000001.tar: sample 'n01440764_18' (number 17)".
+  std::string describe(uint32_t slot) const;
   struct Failure {
     uint32_t slot = 0;
     Error error;
   };
-  std::vector<Failure> take_failures();
+  std::vector<Failure> take_failures();  // By slot.
 
   // The slots that want bytes of the piece fail with it.
   void fail_piece(uint32_t piece, Error error);
@@ -97,6 +98,7 @@ class BatchWork final : public Batch {
 
  private:
   void add_idle_slots();
+  void blank(uint32_t slot);  // Becomes zeros, and its mask 0.
 
   const std::vector<Field>& fields_;  // The pipeline's, which `keep_` holds.
   const Layout& layout_;

@@ -74,7 +74,7 @@ Pipeline::Pipeline(PipelineOptions options, BatchWork::Datasets datasets,
       layout_(std::make_shared<const Layout>(options_->fields, options_->batch_size)),
       datasets_(std::move(datasets)),
       buffers_(std::move(buffers)),
-      shared_(std::make_shared<Shared>(options_->on_error)) {
+      shared_(std::make_shared<Shared>()) {
   bool loose = false;
   for (const auto& dataset : datasets_) {
     tables_.emplace_back(dataset->shards().size());
@@ -99,6 +99,7 @@ Pipeline::~Pipeline() {
   shared_->stop();
   for (std::thread& worker : workers_) worker.join();
   loose_readers_.reset();
+  shared_->wait_for_reads();
 }
 
 const Pipeline::FieldTable& Pipeline::table_of(uint32_t source, uint32_t shard,
@@ -180,7 +181,6 @@ Result<WorkRef> Pipeline::start(BatchOrder order, std::stop_token stop) {
           std::pair<std::shared_ptr<const PipelineOptions>, std::shared_ptr<const Layout>>>(
           options_, layout_));
   const std::vector<Wanted> wanted = find_wanted(*batch);
-  const std::vector<BatchWork::Failure> lost = batch->take_failures();
   batch->set_plan(wanted, plan_reads(wanted, rules_, [this](uint32_t source, uint32_t shard) {
                     return datasets_[source]->shards()[shard].size;
                   }));
@@ -189,7 +189,6 @@ Result<WorkRef> Pipeline::start(BatchOrder order, std::stop_token stop) {
   io::Buffer dense = PENSTOCK_TRY(take(layout_->bytes, stop));
   io::Buffer raw = PENSTOCK_TRY(take(batch->plan.raw_bytes, stop));
   batch->set_memory(std::move(dense), std::move(raw));
-  for (const BatchWork::Failure& one : lost) shared_->slot_failed(*batch, one.slot, one.error);
   const Clock::time_point ready = Clock::now();
   begin_reads(batch);
   stats()->plan_busy.add(Clock::now() - ready);
@@ -210,9 +209,19 @@ Result<void> Pipeline::wait(BatchWork& batch, Deadline deadline) {
   }
   if (batch.units_left.load() != 0) return make_error(ErrorCode::kClosed, "the loader is closed");
   lock.unlock();
+  return tell_failures(batch);
+}
+
+Result<void> Pipeline::tell_failures(BatchWork& batch) {
   const std::vector<BatchWork::Failure> failures = batch.take_failures();
   if (failures.empty()) return {};
-  return failures.front().error;
+  const BatchWork::Failure& first = failures.front();
+  if (options_->on_error == OnError::kRaise)
+    return first.error.with_context(batch.describe(first.slot));
+  const std::shared_ptr<Stats> now = stats();
+  for (const BatchWork::Failure& one : failures)
+    now->list({batch.url(one.slot), batch.key(one.slot), one.error.to_string()});
+  return {};
 }
 
 std::shared_ptr<Stats> Pipeline::stats() const {

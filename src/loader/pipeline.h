@@ -43,7 +43,7 @@ class Pipeline {
  public:
   static Result<std::unique_ptr<Pipeline>> create(PipelineOptions options,
                                                   BatchWork::Datasets datasets);
-  // Stops the workers; reads under way end by themselves, and need nothing of this.
+  // Stops the workers, and waits for reads under way.
   ~Pipeline();
 
   // Blocks while there is no memory for it. kCancelled on stop, kNoMemory when it can never fit.
@@ -70,6 +70,7 @@ class Pipeline {
                   const std::shared_ptr<Stats>& stats);
   void read_unit(BatchWork& batch, uint32_t unit, Stats& stats);
   void run_worker();
+  Result<void> tell_failures(BatchWork& batch);
 
   struct FieldTable;  // Which of our fields an extension is.
   const FieldTable& table_of(uint32_t source, uint32_t shard, const data::ShardIndex& index);

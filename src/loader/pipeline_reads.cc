@@ -77,11 +77,12 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
       return;
     case Way::kFile:
       stats->reads.add();
-      loose_readers_->submit([shared = shared_, stats, batch, unit, p] {
+      shared_->read_begins();
+      loose_readers_->submit([shared = shared_, stats, batch, unit, p]() mutable {
         const Clock::time_point begin = Clock::now();
         const Result<void> outcome = read_file(*batch, batch->plan.pieces[p]);
         stats->read_busy.add(Clock::now() - begin);
-        shared->read_done(batch, unit, p, outcome);
+        shared->read_ends(std::move(batch), unit, p, outcome);
       });
       return;
     case Way::kStore:
@@ -91,10 +92,11 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
     const uint64_t length = std::min(rules_.piece_max, piece.length - at);
     stats->reads.add();
     stats->storage.begin();
+    shared_->read_begins();
     dataset.async_read(piece.shard, piece.offset + at, batch->raw_slice(piece.at + at, length),
-                       [shared = shared_, stats, batch, unit, p](const Result<void>& outcome) {
+                       [shared = shared_, stats, batch, unit, p](const Result<void>& outcome) mutable {
                          stats->storage.end();
-                         shared->read_done(batch, unit, p, outcome);
+                         shared->read_ends(std::move(batch), unit, p, outcome);
                        });
     if (piece.length == 0) break;
   }
@@ -129,7 +131,7 @@ void Pipeline::run_worker() {
       const uint32_t slot = batch.plan.slots[i];
       const std::optional<Error> lost = batch.read_failure(slot);
       const Result<void> outcome = lost ? Result<void>(*lost) : decoder.decode(batch, slot);
-      if (!outcome.ok()) shared_->slot_failed(batch, slot, outcome.error());
+      if (!outcome.ok()) batch.fail(slot, outcome.error());
     }
     stats->decode_busy.add(Clock::now() - begin);
     shared_->unit_done(batch);

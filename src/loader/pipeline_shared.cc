@@ -14,6 +14,7 @@ constexpr uint64_t kTellingBytes = 32 * kKiB;
 
 void Pipeline::Shared::push(Turn turn) {
   const std::lock_guard lock(mutex);
+  if (stopping) return;
   turns.push_back(std::move(turn));
   filled.notify_one();
 }
@@ -46,29 +47,26 @@ void Pipeline::Shared::unit_done(BatchWork& batch) {
   done.notify_all();
 }
 
-void Pipeline::Shared::read_done(const WorkRef& batch, uint32_t unit, uint32_t piece,
+void Pipeline::Shared::read_begins() {
+  const std::lock_guard lock(mutex);
+  ++reads;
+}
+
+void Pipeline::Shared::read_ends(WorkRef batch, uint32_t unit, uint32_t piece,
                                  const Result<void>& outcome) {
   if (!outcome.ok()) batch->fail_piece(piece, outcome.error());
-  begun(batch, unit);
+  begun(std::move(batch), unit);
+  const std::lock_guard lock(mutex);
+  if (--reads == 0) done.notify_all();
 }
 
-void Pipeline::Shared::begun(const WorkRef& batch, uint32_t unit) {
-  if (batch->reads_left[unit].fetch_sub(1) == 1) push({batch, unit});
+void Pipeline::Shared::begun(WorkRef batch, uint32_t unit) {
+  if (batch->reads_left[unit].fetch_sub(1) == 1) push({std::move(batch), unit});
 }
 
-void Pipeline::Shared::slot_failed(BatchWork& batch, uint32_t slot, const Error& error) const {
-  batch.blank(slot);
-  const std::string shard = batch.url(slot);
-  const std::string key = batch.key(slot);
-  if (on_error == OnError::kSkip) {
-    stats()->list({shard, key, error.to_string()});
-    return;
-  }
-  const uint64_t number = batch.samples()[slot];
-  const std::string where = shard.empty()
-                                ? fmt::format("sample {}", number)
-                                : fmt::format("{}: sample '{}' (number {})", shard, key, number);
-  batch.fail(slot, error.with_context(where));
+void Pipeline::Shared::wait_for_reads() {
+  std::unique_lock lock(mutex);
+  done.wait(lock, [this] { return reads == 0; });
 }
 
 std::shared_ptr<Stats> Pipeline::Shared::stats() const {

@@ -17,16 +17,17 @@ struct Pipeline::Shared {
     uint32_t unit = 0;
   };
 
-  explicit Shared(OnError what) : on_error(what) {}
-
   void push(Turn turn);
   bool pop(Turn& turn);  // Waits; false when stopping.
   void stop();
   void unit_done(BatchWork& batch);
-  // One of the reads of a unit ended; all of them were begun.
-  void read_done(const WorkRef& batch, uint32_t unit, uint32_t piece, const Result<void>& outcome);
-  void begun(const WorkRef& batch, uint32_t unit);
-  void slot_failed(BatchWork& batch, uint32_t slot, const Error& error) const;
+  void read_begins();
+  // One of the reads of a unit ended. Takes the reference to the batch, and has let go of it before
+  // wait_for_reads() goes on: a dataset must not end on a thread of its own.
+  void read_ends(WorkRef batch, uint32_t unit, uint32_t piece, const Result<void>& outcome);
+  // All reads of a unit were begun.
+  void begun(WorkRef batch, uint32_t unit);
+  void wait_for_reads();
   std::shared_ptr<Stats> stats() const;
 
   // Whether files of the page cache must be asked for ahead: they need not while they come at the
@@ -34,12 +35,12 @@ struct Pipeline::Shared {
   void note_read(uint64_t bytes, Clock::duration took);
   bool advise() const { return cold_.load(std::memory_order_relaxed) > 0; }
 
-  const OnError on_error;
   mutable std::mutex mutex;
   std::condition_variable filled;
   std::condition_variable done;
   std::deque<Turn> turns;
   bool stopping = false;
+  uint64_t reads = 0;  // Under way.
   std::shared_ptr<Stats> current = std::make_shared<Stats>();
 
  private:
