@@ -1,5 +1,5 @@
-// A tar from arbitrary bytes, as a file and as a stream: the same files are found, none of them
-// outside. The checksum of a header keeps almost all bytes out, so they also get a right one.
+// A tar from arbitrary bytes: no file is found outside of it. The checksum of a header keeps almost
+// all bytes out, so they also get a right one.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -155,7 +155,7 @@ Result<void> DatasetImpl::check_read(uint32_t shard, uint64_t offset, uint64_t l
 void DatasetImpl::async_read(uint32_t shard, uint64_t offset, io::MemorySlice into,
                              std::function<void(Result<void>)> done) {
   Result<void> checked = check_read(shard, offset, into.size);
-  if (!checked.ok()) return answer_later(std::move(checked), std::move(done));
+  if (!checked.ok() || into.size == 0) return answer_later(std::move(checked), std::move(done));
   if (source_of(shard).by_path) return read_from_file(shard, offset, into, std::move(done));
   read_from_store(shard, offset, into, std::move(done));
 }

@@ -67,6 +67,47 @@ TEST_F(DatasetFaultsTest, EveryFailingCallOverAnIndexLeavesAUsableDatasetOrAnErr
   }
 }
 
+TEST_F(DatasetFaultsTest, EveryFailingCallBelowAStoreLeavesAUsableDatasetOrAnError) {
+  {
+    ASSERT_THAT(fs_.make_directory("/objects"), IsOk());
+    auto store = store::open_store("file:/objects", {.file_system = &fs_});
+    ASSERT_THAT(store, IsOk());
+    ASSERT_THAT((*store)->put("a.tar", bytes_of(tar_of(expected_))), IsOk());
+    ASSERT_THAT((*store)->flush(), IsOk());
+  }
+  OpenOptions options;
+  options.index_dir = "/index";
+  options.threads = 1;
+  for (uint64_t n = 1;; ++n) {
+    io::FaultyFileSystem faulty({.fail_at = n}, fs_.clone());
+    options.file_system = &faulty;
+    const auto dataset = Dataset::open({"file:/objects"}, options);
+    if (dataset.ok()) {
+      for (uint64_t i = 0; i < expected_.size(); ++i) {
+        const auto place = (*dataset)->place(i);
+        ASSERT_TRUE(place.ok() || faulty.fault_hit());
+        if (place.ok()) {
+          ASSERT_EQ(place->index->key(place->sample), expected_[i].first);
+        }
+      }
+    }
+    if (!faulty.fault_hit()) break;
+    ASSERT_LT(n, 2000);
+  }
+}
+
+TEST_F(DatasetFaultsTest, AFolderThatCannotBeReadIsNamed) {
+  write_file(fs_, "/data/below/x.tar", tar_of(make_samples(1, 1)));
+  for (const uint64_t n : {1, 2}) {
+    io::FaultyFileSystem faulty({.fail_at = n, .only = io::CallKind::kList, .error = EACCES},
+                                fs_.clone());
+    const auto dataset = open(faulty);
+    ASSERT_THAT(dataset, FailsWith(ErrorCode::kPermission));
+    EXPECT_NE(dataset.error().detail.find(n == 1 ? "/data" : "/data/below"), std::string::npos)
+        << dataset.error().detail;
+  }
+}
+
 TEST_F(DatasetFaultsTest, NoPowerCutMakesAWrongIndex) {
   for (uint64_t n = 1;; ++n) {
     io::FaultyFileSystem faulty({.cut_at = n}, fs_.clone());

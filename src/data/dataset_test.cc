@@ -322,6 +322,96 @@ TEST_F(DatasetTest, OtherStoresAreReadThroughTheirInterface) {
   EXPECT_TRUE(is_there(fs_, "/index"));  // Where it cannot lie beside the data.
 }
 
+TEST_F(DatasetTest, ACacheIsInFrontOfOtherStores) {
+  const Samples expected = make_samples(30, 1, 100'000);
+  for (const char* folder : {"/objects", "/drive"}) ASSERT_THAT(fs_.make_directory(folder), IsOk());
+  const std::string tar = tar_of(expected);
+  {
+    auto store = store::open_store("file:/objects", {.file_system = &fs_});
+    ASSERT_THAT(store, IsOk());
+    ASSERT_THAT((*store)->put("a.tar", bytes_of(tar)), IsOk());
+  }
+  cache::CacheOptions cache_options;
+  cache_options.directories = {"/drive/cache"};
+  cache_options.quota = {.bytes = 100 * kMiB};
+  cache_options.free_floor = {.bytes = 0};
+  cache_options.file_system = &fs_;
+  auto cache = cache::Cache::open(cache_options);
+  ASSERT_THAT(cache, IsOk());
+  OpenOptions cached = options();
+  cached.cache = *cache;
+  {
+    const auto dataset = open({"file:/objects"}, cached);
+    ASSERT_NE(dataset, nullptr);
+    EXPECT_EQ(dataset->cache(), *cache);
+    std::string all(tar.size(), '\0');
+    std::promise<Result<void>> promise;
+    dataset->async_read(0, 0, std::as_writable_bytes(std::span(all)),
+                        [&](Result<void> answer) { promise.set_value(std::move(answer)); });
+    ASSERT_THAT(promise.get_future().get(), IsOk());
+    EXPECT_EQ(all, tar);
+    EXPECT_GE((*cache)->stats().hits + (*cache)->stats().memory_hits, 1);
+    EXPECT_EQ((*cache)->stats().source_bytes, tar.size());  // Once, by whoever was first.
+    EXPECT_NE(dataset->make_stager(dataset->shards()[0].store, {}), nullptr);
+    EXPECT_FALSE(dataset->shards()[0].version.empty());
+  }
+  // Files of this machine need none.
+  write_tars(1, 3);
+  const auto local = open({"/data"}, cached);
+  ASSERT_NE(local, nullptr);
+  EXPECT_TRUE(local->local());
+  EXPECT_EQ(local->make_stager(0, {}), nullptr);
+}
+
+TEST_F(DatasetTest, AChangedObjectIsNotRead) {
+  ASSERT_THAT(fs_.make_directory("/objects"), IsOk());
+  auto store = store::open_store("file:/objects", {.file_system = &fs_});
+  ASSERT_THAT(store, IsOk());
+  ASSERT_THAT((*store)->put("a.tar", bytes_of(tar_of(make_samples(3, 1)))), IsOk());
+  const auto dataset = open({"file:/objects"});
+  ASSERT_NE(dataset, nullptr);
+  ASSERT_THAT((*store)->put("a.tar", bytes_of(tar_of(make_samples(3, 1)))), IsOk());
+  std::vector<std::byte> into(512);
+  std::promise<Result<void>> promise;
+  dataset->async_read(0, 0, std::span(into),
+                      [&](Result<void> answer) { promise.set_value(std::move(answer)); });
+  EXPECT_THAT(promise.get_future().get(), FailsWith(ErrorCode::kChanged));
+}
+
+TEST_F(DatasetTest, OpeningCanBeCancelled) {
+  write_tars(2, 5);
+  std::stop_source stop;
+  OpenOptions cancelled = options();
+  cancelled.cancel = stop.get_token();
+  stop.request_stop();
+  EXPECT_THAT(Dataset::open({"/data"}, cancelled), FailsWith(ErrorCode::kCancelled));
+}
+
+TEST_F(DatasetTest, FoldersBelowHaveTheirOwnIndexes) {
+  const Samples a = make_samples(5, 1);
+  const Samples b = make_samples(6, 2);
+  write_file(fs_, "/data/x/a.tar", tar_of(a));
+  write_file(fs_, "/data/y/b.tar", tar_of(b));
+  Samples expected = a;
+  expected.insert(expected.end(), b.begin(), b.end());
+  for (int round = 0; round < 2; ++round) EXPECT_EQ(read_all(*open({"/data"})), expected);
+  EXPECT_TRUE(is_there(fs_, "/data/x/.penstock-index"));
+  EXPECT_TRUE(is_there(fs_, "/data/y/.penstock-index"));
+  EXPECT_EQ(read_all(*open({"/data/y"})), b);
+}
+
+TEST_F(DatasetTest, EntriesOfFilesThatAreGoneAreLeftOut) {
+  write_tars(3, 5);
+  ASSERT_NE(open({"/data"}), nullptr);
+  ASSERT_THAT(fs_.remove("/data/train-001.tar"), IsOk());
+  write_file(fs_, "/data/new.tar", tar_of(make_samples(2, 9)));
+  ASSERT_NE(open({"/data/new.tar"}), nullptr);  // Only this one is looked at, the others stay.
+  const std::string index = *io::read_file(fs_, "/data/.penstock-index", kGiB);
+  EXPECT_EQ(index.find("train-001.tar"), std::string::npos);
+  EXPECT_NE(index.find("train-002.tar"), std::string::npos);
+  EXPECT_NE(index.find("new.tar"), std::string::npos);
+}
+
 TEST_F(DatasetTest, ManyBuildersAtOnceMakeOneIndex) {
   const Samples expected = write_tars(8, 50);
   std::latch begin(4);

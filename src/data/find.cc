@@ -54,6 +54,9 @@ class Finder {
   Result<Found> run() {
     PENSTOCK_TRY(expand_wids());
     PENSTOCK_TRY(list());
+    if (options_.cancel.stop_requested()) {
+      return make_error(ErrorCode::kCancelled, "opening a dataset was cancelled");
+    }
     found_.format = options_.format == Format::kAuto ? PENSTOCK_TRY(guess()) : options_.format;
     switch (found_.format) {
       case Format::kTar:

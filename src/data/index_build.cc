@@ -83,7 +83,7 @@ class Build {
         plan_.tell(bytes_);
         tell_at = Clock::now() + kTellEvery;
       }
-      if (Clock::now() >= save_at) {
+      if (Clock::now() >= save_at || plan_.must_save()) {
         const Clock::time_point begin = Clock::now();
         plan_.save();
         const auto took = Clock::now() - begin;

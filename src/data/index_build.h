@@ -18,6 +18,7 @@ struct IndexBuildPlan {
   std::function<Result<ScannedShard>(size_t, const std::stop_token&, std::atomic<uint64_t>&)> scan;
   // These are called on the caller's thread.
   std::function<void(size_t, ScannedShard)> take;
+  std::function<bool()> must_save;  // Before it is time.
   std::function<void()> save;
   std::function<void(uint64_t bytes_done)> tell;
 };

@@ -51,6 +51,35 @@ TEST_F(IndexFileTest, IsReadBack) {
   }
 }
 
+// The example of docs/formats/index.md: what is written today is read by every later version.
+TEST_F(IndexFileTest, TheFormatStaysAsItIs) {
+  IndexBuilder builder;
+  ASSERT_THAT(builder.add_named("cat.jpg", 512, 5), IsOk());
+  ASSERT_THAT(builder.add_named("cat.CLS", 1536, 1), IsOk());
+  const auto index = ColumnIndex::parse(builder.finish(), 10240);
+  ASSERT_THAT(index, IsOk());
+  const IndexEntry entry{
+      .name = "a.tar", .version = "17979cfe362a0000", .size = 10240, .samples = 1};
+  ASSERT_THAT(write({{entry, *index}}), IsOk());
+  std::string hex;
+  for (const char c : contents()) hex += fmt::format("{:02x}", static_cast<uint8_t>(c));
+  EXPECT_EQ(hex,
+            "70656e2d646174610100000000000000"
+            "00000000010000000000000000000000"
+            "4500000000000000504f4983c44d3cf6"
+            "05001000010000000028000000000000"
+            "01000000000000007800000000000000"
+            "5c00000000000000bf8a7ca5e87c2902"
+            "612e7461723137393739636665333632"
+            "61303030300000000100000002000000"
+            "02000000030000000300000019000000"
+            "00020000000000000500000000000000"
+            "00060000000001000100000000000200"
+            "020000000300000063617403006a7067"
+            "0300636c7303006a70670300636c7303"
+            "00434c53");
+}
+
 TEST_F(IndexFileTest, KeepsWhatOthersWrote) {
   ASSERT_THAT(write({make_index("a", 3), make_index("b", 4)}), IsOk());
   ASSERT_THAT(write({make_index("b", 5, "2"), make_index("c", 6)}), IsOk());

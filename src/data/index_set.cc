@@ -16,6 +16,7 @@ namespace penstock::data {
 namespace {
 
 constexpr size_t kFoldersAtOnce = 64;  // Each holds a lock, which is a file.
+constexpr uint64_t kUnsavedBytesMax = 256 * kMiB;
 constexpr auto kLockRetry = std::chrono::milliseconds(50);
 
 std::string folder_of(const std::string& key) {
@@ -175,10 +176,12 @@ Result<void> IndexSet::make_missing(std::vector<Folder*> folders) {
     slot.index = std::move(scanned.index);
     slot.known = true;
     slot.folder->unsaved.push_back(&slot);
+    unsaved_bytes_ += slot.index->memory_bytes();
     ++progress_.shards_indexed;
   };
   const auto save_all = [&] {
     for (Folder* folder : folders) save(*folder);
+    saved_bytes_ += std::exchange(unsaved_bytes_, 0);
   };
   const auto tell = [&](uint64_t bytes_done) {
     progress_.bytes_done = bytes_done;
@@ -190,8 +193,14 @@ Result<void> IndexSet::make_missing(std::vector<Folder*> folders) {
                           .cancel = settings_.cancel,
                           .scan = scan,
                           .take = take,
+                          .must_save = [this] { return must_save(); },
                           .save = save_all,
                           .tell = tell});
+}
+
+// Indexes must not fill the memory; but saving writes all of them, so it is done less and less often.
+bool IndexSet::must_save() const {
+  return unsaved_bytes_ > std::max(kUnsavedBytesMax, saved_bytes_ / 4);
 }
 
 // What cannot be saved stays in memory.

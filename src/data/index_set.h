@@ -67,15 +67,14 @@ class IndexSet {
     std::unique_ptr<IndexLock> lock;
     std::vector<Slot*> unsaved;
   };
-  class Build;
 
   const Slot& slot(size_t shard) const { return *slot_of_[shard]; }
-  void add_shard(const FoundShard& shard);
   void look_up(Folder& folder);
   void look_up(Folder& folder, const IndexPlace& place);
   Result<void> take_lock(Folder& folder);
   Result<std::unique_ptr<IndexLock>> wait_for_lock(const IndexPlace& place);
   Result<void> make_missing(std::vector<Folder*> folders);
+  bool must_save() const;
   void save(Folder& folder);
   bool save_to(Folder& folder, const IndexPlace& place);
   bool is_wanted(const Folder& folder, const IndexEntry& entry) const;
@@ -90,6 +89,8 @@ class IndexSet {
   std::deque<Folder> folders_;
   std::vector<Slot*> slot_of_;  // By shard.
   OpenProgress progress_;
+  uint64_t unsaved_bytes_ = 0;
+  uint64_t saved_bytes_ = 0;
 };
 
 }  // namespace penstock::data

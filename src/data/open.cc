@@ -56,8 +56,10 @@ Result<std::unique_ptr<Dataset>> Dataset::open(const std::vector<std::string>& a
       std::make_unique<DatasetImpl>(std::move(found), std::move(indexes), options);
   if (dataset->samples() > 0) return dataset;
   return make_error(ErrorCode::kInvalid,
-                    fmt::format("there are no samples in {}{}", addresses[0],
-                                addresses.size() > 1 ? " and the others" : ""));
+                    fmt::format("there are no samples in {}{}, taken for {}: if it is something "
+                                "else, say so by format (tar, tfrecord, folder, files)",
+                                addresses[0], addresses.size() > 1 ? " and the others" : "",
+                                format_name(dataset->format())));
 }
 
 }  // namespace penstock::data

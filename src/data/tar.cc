@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "penstock/units.h"
 
@@ -66,21 +67,31 @@ bool is_zero(std::string_view block) {
   return std::ranges::all_of(block, [](char c) { return c == 0; });
 }
 
-// Old writers summed signed bytes.
+// Of a block's bytes: those of a word are added side by side, in lanes of 16 bits.
+uint64_t sum_of_bytes(std::string_view block) {
+  constexpr uint64_t kEven = 0x00ff00ff00ff00ff;
+  static_assert(kBlockBytes / 8 * 2 * 0xff < 1 << 16, "no lane overflows");
+  uint64_t lanes = 0;
+  for (size_t at = 0; at < kBlockBytes; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, block.data() + at, 8);
+    lanes += (word & kEven) + (word >> 8 & kEven);
+  }
+  return (lanes & 0xffff) + (lanes >> 16 & 0xffff) + (lanes >> 32 & 0xffff) + (lanes >> 48);
+}
+
 bool checksum_is_right(std::string_view header) {
-  const std::optional<uint64_t> stored = parse_octal(field(header, kChecksum));
+  const std::string_view own = field(header, kChecksum);
+  const std::optional<uint64_t> stored = parse_octal(own);
   if (!stored) return false;
-  uint64_t unsigned_sum = 0;
-  int64_t signed_sum = 0;
-  for (const char c : header) {
-    unsigned_sum += static_cast<uint8_t>(c);
-    signed_sum += static_cast<int8_t>(c);
-  }
-  for (const char c : field(header, kChecksum)) {
-    unsigned_sum += uint64_t{' '} - static_cast<uint8_t>(c);
-    signed_sum += int64_t{' '} - static_cast<int8_t>(c);
-  }
-  return *stored == unsigned_sum || static_cast<int64_t>(*stored) == signed_sum;
+  uint64_t sum = sum_of_bytes(header) + own.size() * ' ';
+  for (const char c : own) sum -= static_cast<uint8_t>(c);
+  if (*stored == sum) return true;
+  // Old writers summed signed bytes: those above 127 count 256 less.
+  uint64_t high = 0;
+  for (const char c : header) high += static_cast<uint8_t>(c) >> 7;
+  for (const char c : own) high -= static_cast<uint8_t>(c) >> 7;
+  return *stored + 256 * high == sum;
 }
 
 std::optional<uint64_t> parse_decimal(std::string_view text) {
