@@ -1,0 +1,110 @@
+// Huffman codes of baseline JPEG files, read in place of libjpeg-turbo's own decoder of them, which
+// takes most of the time that decoding needs. This one is faster since one look-up gives a whole
+// coefficient, code and value, where both together are short, as most are; and since all bytes are
+// there, so that eight can be taken at once. Coefficients are the same.
+//
+// The library calls its decoder through a pointer (jpegint.h; it has been there since 1998), which
+// JpegReader makes point here after jpeg_start_decompress.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+
+#include <jpeglib.h>
+
+namespace penstock::decode {
+
+class HuffmanTable {
+ public:
+  // Does nothing where `source` is what it was before: most files have the same ones.
+  void set(const JHUFF_TBL& source);
+
+  // What the bits mean that a word begins with. 10 bits: tables of two kinds stay in the nearest
+  // cache, and nine coefficients in ten are in them.
+  static constexpr int kPeekBits = 10;
+  // A code and its value; `bits` is 0 where they are longer than kPeekBits together.
+  struct Whole {
+    int16_t value;
+    uint8_t zeros;  // That come before it; kEndOfBlock where nothing more comes.
+    uint8_t bits;
+  };
+  static constexpr uint8_t kEndOfBlock = 128;
+  Whole whole(uint64_t word) const { return whole_[word >> (64 - kPeekBits)]; }
+
+  // A code alone; `bits` is 0 where it is none.
+  struct Code {
+    uint8_t symbol;
+    uint8_t bits;
+  };
+  Code code(uint64_t word) const {
+    const Code code = code_[word >> (64 - kPeekBits)];
+    return code.bits != 0 ? code : long_code(word);
+  }
+
+ private:
+  static constexpr int kBitsMax = 16;
+
+  Code long_code(uint64_t word) const;
+  void fill_codes();
+  void fill_wholes();
+
+  bool is_set_ = false;
+  JHUFF_TBL source_{};
+  Code code_[1 << kPeekBits] = {};
+  Whole whole_[1 << kPeekBits] = {};
+  // Of codes of each length: what all that are not longer are below, as the first of 16 bits; and
+  // what to add to one to find its symbol.
+  uint32_t end_[kBitsMax + 1] = {};
+  int32_t shift_[kBitsMax + 1] = {};
+};
+
+// Threads: one at a time.
+class JpegHuffman {
+ public:
+  // After jpeg_start_decompress, before any row is read; all bytes of the file must be in the
+  // source's buffer. False where the file is not of the kind that this reads.
+  bool begin(jpeg_decompress_struct& info);
+  // The blocks of the next MCU, which are all zero; null where they are only to be skipped. Bad
+  // codes leave by the library's error_exit.
+  void decode(jpeg_decompress_struct& info, JBLOCKROW* blocks);
+
+ private:
+  // Bits not yet used. Where the data ends, zeros are made up, so that only decode() has to look.
+  struct Bits {
+    const uint8_t* next;
+    const uint8_t* end;
+    uint64_t word;    // They come first; what comes after them is zero, or the bits at `next`.
+    int64_t held;     // How many.
+    int64_t made_up;  // How many of them, counting those that were used.
+
+    void fill();
+    void fill_slowly();
+    uint64_t take(unsigned count);
+  };
+  struct Block {
+    uint8_t component;
+    bool first_wanted;
+    bool rest_wanted;
+    const HuffmanTable* dc;
+    const HuffmanTable* ac;
+  };
+
+  bool decode_blocks(Bits& bits, JBLOCKROW* blocks);
+  static bool decode_first(Bits& bits, const HuffmanTable& table, int& last);
+  template <bool kStore>
+  static bool decode_rest(Bits& bits, const HuffmanTable& table, JCOEF* out);
+  static bool decode_long(Bits& bits, const HuffmanTable& table, HuffmanTable::Whole& whole);
+  void restart(jpeg_decompress_struct& info);
+
+  Bits bits_{};
+  uint32_t until_restart_ = 0;
+  uint32_t restarts_ = 0;
+  int last_first_[MAX_COMPS_IN_SCAN] = {};
+  int block_count_ = 0;
+  Block blocks_[D_MAX_BLOCKS_IN_MCU] = {};
+  HuffmanTable dc_[NUM_HUFF_TBLS];
+  HuffmanTable ac_[NUM_HUFF_TBLS];
+};
+
+}  // namespace penstock::decode
