@@ -21,10 +21,8 @@ constexpr int extend(uint64_t bits, int size) {
   return value < (1 << size >> 1) ? value - (1 << size) + 1 : value;
 }
 
-constexpr bool has_ff(uint64_t word) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  return ((~word - kOnes) & word & (kOnes << 7)) != 0;
-}
+// A block takes at most 64 times 31 bits, and a word is read ahead.
+constexpr size_t kPaddingBytes = 512;
 
 uint64_t load_big_endian(const uint8_t* bytes) {
   uint64_t word;
@@ -97,36 +95,20 @@ HuffmanTable::Code HuffmanTable::long_code(uint64_t word) const {
   return {};
 }
 
-// At least 56 bits, or all that there are.
-inline void JpegHuffman::Bits::fill() {
-  if (end - next >= 8) {
-    const uint64_t ahead = load_big_endian(next);
-    if (!has_ff(ahead)) {
-      word |= ahead >> held;
-      const int64_t bytes = (63 - held) >> 3;
-      next += bytes;
-      held += bytes * 8;
-      return;
-    }
-  }
-  fill_slowly();
+__attribute__((noinline)) HuffmanTable::Whole HuffmanTable::long_whole(uint64_t word) const {
+  const Code found = code(word);
+  const int zeros = found.symbol >> 4;
+  const int size = found.symbol & 15;
+  const uint64_t value = size == 0 ? 0 : word << found.bits >> (64 - size);
+  return {.value = static_cast<int16_t>(extend(value, size)),
+          .zeros = size == 0 && zeros != 15 ? kEndOfBlock : static_cast<uint8_t>(zeros),
+          .bits = static_cast<uint8_t>(found.bits == 0 ? 0 : found.bits + size)};
 }
 
-// An FF is followed by 00, or it is a marker, where the data ends. More FF may stand between.
-__attribute__((noinline)) void JpegHuffman::Bits::fill_slowly() {
-  while (held <= 56) {
-    const uint8_t* after = next;
-    while (after != end && *after == 0xff) ++after;
-    const bool ff = after != next;
-    if (after == end || (ff && *after != 0)) {
-      made_up += 64 - held;
-      held = 64;
-      return;
-    }
-    word |= uint64_t{ff ? uint8_t{0xff} : *after} << (56 - held);
-    held += 8;
-    next = after + 1;
-  }
+inline void JpegHuffman::Bits::fill() {
+  word |= load_big_endian(next) >> held;
+  next += (63 - held) >> 3;
+  held |= 56;
 }
 
 inline uint64_t JpegHuffman::Bits::take(unsigned count) {
@@ -137,8 +119,10 @@ inline uint64_t JpegHuffman::Bits::take(unsigned count) {
   return bits;
 }
 
-inline bool JpegHuffman::decode_first(Bits& bits, const HuffmanTable& table, int& last) {
-  if (bits.held < 32) bits.fill();
+__attribute__((always_inline)) inline bool JpegHuffman::decode_first(Bits& bits,
+                                                                     const HuffmanTable& table,
+                                                                     int& last) {
+  bits.fill();
   const HuffmanTable::Code code = table.code(bits.word);
   if (code.bits == 0 || code.symbol > 15) return false;
   bits.take(code.bits);
@@ -147,38 +131,36 @@ inline bool JpegHuffman::decode_first(Bits& bits, const HuffmanTable& table, int
   return true;
 }
 
-// A coefficient that is not in the tables as a whole. False where it is no code.
-__attribute__((noinline)) bool JpegHuffman::decode_long(Bits& bits, const HuffmanTable& table,
-                                                        HuffmanTable::Whole& whole) {
-  const HuffmanTable::Code code = table.code(bits.word);
-  if (code.bits == 0) return false;
-  const int zeros = code.symbol >> 4;
-  const int size = code.symbol & 15;
-  bits.take(code.bits);
-  whole.value = static_cast<int16_t>(extend(bits.take(static_cast<unsigned>(size)), size));
-  whole.zeros = size == 0 && zeros != 15 ? HuffmanTable::kEndOfBlock : static_cast<uint8_t>(zeros);
-  return true;
-}
-
 template <bool kStore>
-inline bool JpegHuffman::decode_rest(Bits& bits, const HuffmanTable& table, JCOEF* out) {
-  for (uint32_t k = 1; k < DCTSIZE2; ++k) {
-    if (bits.held < 32) bits.fill();
-    HuffmanTable::Whole whole = table.whole(bits.word);
-    if (whole.bits != 0) [[likely]] {
+__attribute__((always_inline)) inline bool JpegHuffman::decode_rest(Bits& bits,
+                                                                    const HuffmanTable& table,
+                                                                    JCOEF* out) {
+  // Two from the table leave enough of a full word for a third of any length.
+  constexpr int kPerFill = 3;
+  static_assert(56 - (kPerFill - 1) * HuffmanTable::kPeekBits >= 31);
+  for (uint32_t k = 1; k < DCTSIZE2;) {
+    bits.fill();
+#pragma GCC unroll 3
+    for (int n = 0; n < kPerFill; ++n) {
+      HuffmanTable::Whole whole = table.whole(bits.word);
+      const bool in_table = whole.bits != 0;
+      if (!in_table) [[unlikely]] {
+        whole = table.long_whole(bits.word);
+        if (whole.bits == 0) return false;
+      }
       bits.word <<= whole.bits;
       bits.held -= whole.bits;
-    } else if (!decode_long(bits, table, whole)) {
-      return false;
+      k += whole.zeros;
+      if (k >= DCTSIZE2) return k >= HuffmanTable::kEndOfBlock;
+      if (kStore) out[kZigzag[k]] = whole.value;
+      if (++k == DCTSIZE2 || !in_table) break;
     }
-    k += whole.zeros;
-    if (k >= DCTSIZE2) return k >= HuffmanTable::kEndOfBlock;
-    if (kStore) out[kZigzag[k]] = whole.value;
   }
   return true;
 }
 
-bool JpegHuffman::decode_blocks(Bits& bits, JBLOCKROW* blocks) {
+bool JpegHuffman::decode_blocks(JBLOCKROW* blocks) {
+  Bits bits = bits_;  // So that the compiler knows that nobody else changes it.
   for (int i = 0; i < block_count_; ++i) {
     const Block& block = blocks_[i];
     int& last = last_first_[block.component];
@@ -190,8 +172,14 @@ bool JpegHuffman::decode_blocks(Bits& bits, JBLOCKROW* blocks) {
                 : decode_rest<false>(bits, *block.ac, nullptr))) {
       return false;
     }
+    if (overdrawn(bits)) break;
   }
+  bits_ = bits;
   return true;
+}
+
+inline bool JpegHuffman::overdrawn(const Bits& bits) const {
+  return (bits.next - plain_end_) * 8 > bits.held;
 }
 
 void JpegHuffman::decode(jpeg_decompress_struct& info, JBLOCKROW* blocks) {
@@ -199,21 +187,38 @@ void JpegHuffman::decode(jpeg_decompress_struct& info, JBLOCKROW* blocks) {
     if (until_restart_ == 0) restart(info);
     --until_restart_;
   }
-  Bits bits = bits_;  // So that the compiler knows that nobody else changes it.
-  const bool sound = decode_blocks(bits, blocks);
-  bits_ = bits;
-  if (bits_.held < bits_.made_up) fail(info, JWRN_HIT_MARKER);
-  if (!sound) fail(info, JWRN_HUFF_BAD_CODE);
+  if (!decode_blocks(blocks)) fail(info, JWRN_HUFF_BAD_CODE);
+  if (overdrawn(bits_)) fail(info, JWRN_HIT_MARKER);
 }
 
-// Bytes before the marker are skipped, as the library does.
-void JpegHuffman::restart(jpeg_decompress_struct& info) {
-  const uint8_t* at = bits_.next;
-  while (bits_.end - at >= 2 && !(at[0] == 0xff && at[1] != 0 && at[1] != 0xff)) ++at;
-  if (bits_.end - at < 2) fail(info, JWRN_HIT_MARKER);
-  if (at[1] != JPEG_RST0 + restarts_ % 8) fail(info, JWRN_MUST_RESYNC);
-  bits_ = {.next = at + 2, .end = bits_.end, .word = 0, .held = 0, .made_up = 0};
+// In data an FF is followed by 00; otherwise it is a marker, which more FF may precede.
+void JpegHuffman::begin_data(const uint8_t* data) {
+  uint8_t* out = plain_.data();
+  for (;;) {
+    const size_t left = static_cast<size_t>(file_end_ - data);
+    const void* found = left > 0 ? std::memchr(data, 0xff, left) : nullptr;
+    const auto* ff = found != nullptr ? static_cast<const uint8_t*>(found) : file_end_;
+    std::memcpy(out, data, static_cast<size_t>(ff - data));
+    out += ff - data;
+    marker_ = ff;
+    const uint8_t* after = ff;
+    while (after != file_end_ && *after == 0xff) ++after;
+    if (after == file_end_ || *after != 0) break;
+    *out++ = 0xff;
+    data = after + 1;
+  }
+  std::memset(out, 0, kPaddingBytes);
+  plain_end_ = out;
+  bits_ = {.next = plain_.data(), .word = 0, .held = 0};
   std::memset(last_first_, 0, sizeof last_first_);
+}
+
+void JpegHuffman::restart(jpeg_decompress_struct& info) {
+  const uint8_t* at = marker_;
+  while (at != file_end_ && *at == 0xff) ++at;
+  if (at == file_end_) fail(info, JWRN_HIT_MARKER);
+  if (*at != JPEG_RST0 + restarts_ % 8) fail(info, JWRN_MUST_RESYNC);
+  begin_data(at + 1);
   until_restart_ = info.restart_interval;
   ++restarts_;
 }
@@ -238,12 +243,11 @@ bool JpegHuffman::begin(jpeg_decompress_struct& info) {
                   .dc = &dc_[dc],
                   .ac = &ac_[ac]};
   }
-  bits_ = {.next = info.src->next_input_byte,
-           .end = info.src->next_input_byte + info.src->bytes_in_buffer,
-           .word = 0,
-           .held = 0,
-           .made_up = 0};
-  std::memset(last_first_, 0, sizeof last_first_);
+  file_end_ = info.src->next_input_byte + info.src->bytes_in_buffer;
+  if (plain_.size() < info.src->bytes_in_buffer + kPaddingBytes) {
+    plain_.resize(info.src->bytes_in_buffer + kPaddingBytes);
+  }
+  begin_data(info.src->next_input_byte);
   until_restart_ = info.restart_interval;
   restarts_ = 0;
   return true;

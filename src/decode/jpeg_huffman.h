@@ -1,7 +1,7 @@
 // Huffman codes of baseline JPEG files, read in place of libjpeg-turbo's own decoder of them, which
 // takes most of the time that decoding needs. This one is faster since one look-up gives a whole
 // coefficient, code and value, where both together are short, as most are; and since all bytes are
-// there, so that eight can be taken at once. Coefficients are the same.
+// there, and are cleared of what stands between data first. Coefficients are the same.
 //
 // The library calls its decoder through a pointer (jpegint.h; it has been there since 1998), which
 // JpegReader makes point here after jpeg_start_decompress.
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <vector>
 
 #include <jpeglib.h>
 
@@ -31,6 +32,8 @@ class HuffmanTable {
   };
   static constexpr uint8_t kEndOfBlock = 128;
   Whole whole(uint64_t word) const { return whole_[word >> (64 - kPeekBits)]; }
+  // Of any length; `bits` is 0 where it is none.
+  Whole long_whole(uint64_t word) const;
 
   // A code alone; `bits` is 0 where it is none.
   struct Code {
@@ -63,23 +66,22 @@ class HuffmanTable {
 class JpegHuffman {
  public:
   // After jpeg_start_decompress, before any row is read; all bytes of the file must be in the
-  // source's buffer. False where the file is not of the kind that this reads.
+  // source's buffer. False where the file is not of the kind that this reads. Takes memory as large
+  // as the file, and keeps it.
   bool begin(jpeg_decompress_struct& info);
   // The blocks of the next MCU, which are all zero; null where they are only to be skipped. Bad
   // codes leave by the library's error_exit.
   void decode(jpeg_decompress_struct& info, JBLOCKROW* blocks);
 
  private:
-  // Bits not yet used. Where the data ends, zeros are made up, so that only decode() has to look.
+  // Bits not yet used, and the bytes that they come from.
   struct Bits {
     const uint8_t* next;
-    const uint8_t* end;
-    uint64_t word;    // They come first; what comes after them is zero, or the bits at `next`.
-    int64_t held;     // How many.
-    int64_t made_up;  // How many of them, counting those that were used.
+    uint64_t word;  // They come first; what comes after them is zero, or the bits at `next`.
+    int64_t held;   // How many.
 
+    // To at least 56. No branch: when it is needed is hard to foretell.
     void fill();
-    void fill_slowly();
     uint64_t take(unsigned count);
   };
   struct Block {
@@ -90,13 +92,20 @@ class JpegHuffman {
     const HuffmanTable* ac;
   };
 
-  bool decode_blocks(Bits& bits, JBLOCKROW* blocks);
+  bool decode_blocks(JBLOCKROW* blocks);
   static bool decode_first(Bits& bits, const HuffmanTable& table, int& last);
   template <bool kStore>
   static bool decode_rest(Bits& bits, const HuffmanTable& table, JCOEF* out);
-  static bool decode_long(Bits& bits, const HuffmanTable& table, HuffmanTable::Whole& whole);
+  void begin_data(const uint8_t* data);
+  bool overdrawn(const Bits& bits) const;
   void restart(jpeg_decompress_struct& info);
 
+  const uint8_t* marker_ = nullptr;  // What follows the data in `plain_`, in the file.
+  const uint8_t* file_end_ = nullptr;
+  // The data as it is meant: up to the next marker, without the zeros that follow each FF; then
+  // zeros, more than a block can ask for.
+  std::vector<uint8_t> plain_;
+  const uint8_t* plain_end_ = nullptr;
   Bits bits_{};
   uint32_t until_restart_ = 0;
   uint32_t restarts_ = 0;
