@@ -46,7 +46,7 @@ void HuffmanTable::set(const JHUFF_TBL& source) {
   source_ = source;
   is_set_ = true;
   fill_codes();
-  fill_wholes();
+  fill_pairs();
 }
 
 // Codes of a length are numbers one after the other; those of the next go on at twice the number.
@@ -69,19 +69,29 @@ void HuffmanTable::fill_codes() {
   }
 }
 
-void HuffmanTable::fill_wholes() {
-  for (uint32_t peek = 0; peek < std::size(whole_); ++peek) {
-    const Code code = code_[peek];
-    const int zeros = code.symbol >> 4;
-    const int size = code.symbol & 15;
-    Whole& whole = whole_[peek];
-    whole = {};
-    if (code.bits == 0 || code.bits + size > kPeekBits) continue;
-    const uint32_t value = peek >> (kPeekBits - code.bits - size) & ((1u << size) - 1);
-    whole.value = static_cast<int16_t>(extend(value, size));
-    // Without a value: sixteen zeros, or the end.
-    whole.zeros = size == 0 && zeros != 15 ? kEndOfBlock : static_cast<uint8_t>(zeros);
-    whole.bits = static_cast<uint8_t>(code.bits + size);
+// What the first of kPeekBits mean, of which `bits` are known.
+HuffmanTable::Whole HuffmanTable::whole_in(uint32_t peek, int bits) const {
+  const Whole whole = long_whole(uint64_t{peek} << (64 - kPeekBits));
+  const bool known = code_[peek].bits != 0 && whole.bits <= bits;
+  return known ? whole : Whole{};
+}
+
+void HuffmanTable::fill_pairs() {
+  constexpr uint32_t kMask = (1u << kPeekBits) - 1;
+  for (uint32_t peek = 0; peek <= kMask; ++peek) {
+    const Whole first = whole_in(peek, kPeekBits);
+    Whole second{};
+    if (first.bits != 0 && first.zeros != kEndOfBlock) {
+      second = whole_in(peek << first.bits & kMask, kPeekBits - first.bits);
+    }
+    const bool two = second.bits != 0;
+    pairs_[peek] = {.value = first.value,
+                    .second = second.value,
+                    .zeros = first.zeros,
+                    .first_bits = first.bits,
+                    .bits = static_cast<uint8_t>(first.bits + second.bits),
+                    .second_step = static_cast<uint8_t>(second.zeros + 1),
+                    .two = two};
   }
 }
 
@@ -142,18 +152,29 @@ __attribute__((always_inline)) inline bool JpegHuffman::decode_rest(Bits& bits,
     bits.fill();
 #pragma GCC unroll 3
     for (int n = 0; n < kPerFill; ++n) {
-      HuffmanTable::Whole whole = table.whole(bits.word);
-      const bool in_table = whole.bits != 0;
+      HuffmanTable::Pair pair = table.pair(bits.word);
+      const bool in_table = pair.first_bits != 0;
       if (!in_table) [[unlikely]] {
-        whole = table.long_whole(bits.word);
+        const HuffmanTable::Whole whole = table.long_whole(bits.word);
         if (whole.bits == 0) return false;
+        pair = {whole.value, 0, whole.zeros, whole.bits, whole.bits, 1, 0};
       }
-      bits.word <<= whole.bits;
-      bits.held -= whole.bits;
-      k += whole.zeros;
+      k += pair.zeros;
+      if (k >= DCTSIZE2 - 1) [[unlikely]] {
+        bits.word <<= pair.first_bits;
+        bits.held -= pair.first_bits;
+        if (kStore && k == DCTSIZE2 - 1) out[DCTSIZE2 - 1] = pair.value;
+        return k == DCTSIZE2 - 1 || k >= HuffmanTable::kEndOfBlock;
+      }
+      bits.word <<= pair.bits;
+      bits.held -= pair.bits;
+      if (kStore) out[kZigzag[k]] = pair.value;
+      k += pair.second_step;
       if (k >= DCTSIZE2) return k >= HuffmanTable::kEndOfBlock;
-      if (kStore) out[kZigzag[k]] = whole.value;
-      if (++k == DCTSIZE2 || !in_table) break;
+      if (kStore) out[kZigzag[k]] = pair.second;
+      k += pair.two;
+      if (k == DCTSIZE2) return true;
+      if (!in_table) break;
     }
   }
   return true;

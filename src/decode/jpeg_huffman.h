@@ -24,15 +24,26 @@ class HuffmanTable {
   // What the bits mean that a word begins with. 10 bits: tables of two kinds stay in the nearest
   // cache, and nine coefficients in ten are in them.
   static constexpr int kPeekBits = 10;
-  // A code and its value; `bits` is 0 where they are longer than kPeekBits together.
+  // A code and its value.
   struct Whole {
     int16_t value;
     uint8_t zeros;  // That come before it; kEndOfBlock where nothing more comes.
-    uint8_t bits;
+    uint8_t bits;   // 0 where it is no code.
   };
   static constexpr uint8_t kEndOfBlock = 128;
-  Whole whole(uint64_t word) const { return whole_[word >> (64 - kPeekBits)]; }
-  // Of any length; `bits` is 0 where it is none.
+  // One or two of them, as many as are in kPeekBits. Where it is one, the second is a zero at the
+  // next place, where what comes next will be put: so both are handled alike.
+  struct Pair {
+    int16_t value;
+    int16_t second;
+    uint8_t zeros;
+    uint8_t first_bits;  // 0 where not even one is in.
+    uint8_t bits;
+    uint8_t second_step;  // How far the second is from the first; above kEndOfBlock as in Whole.
+    uint8_t two;          // 1 where there are two.
+  };
+  Pair pair(uint64_t word) const { return pairs_[word >> (64 - kPeekBits)]; }
+  // Of any length.
   Whole long_whole(uint64_t word) const;
 
   // A code alone; `bits` is 0 where it is none.
@@ -50,12 +61,13 @@ class HuffmanTable {
 
   Code long_code(uint64_t word) const;
   void fill_codes();
-  void fill_wholes();
+  void fill_pairs();
+  Whole whole_in(uint32_t peek, int bits) const;
 
   bool is_set_ = false;
   JHUFF_TBL source_{};
   Code code_[1 << kPeekBits] = {};
-  Whole whole_[1 << kPeekBits] = {};
+  Pair pairs_[1 << kPeekBits] = {};
   // Of codes of each length: what all that are not longer are below, as the first of 16 bits; and
   // what to add to one to find its symbol.
   uint32_t end_[kBitsMax + 1] = {};
