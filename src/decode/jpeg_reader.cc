@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <jerror.h>
+#include <jpegint.h>
 
 #include <algorithm>
 
@@ -58,6 +59,11 @@ void JpegReader::on_progress(j_common_ptr info) {
   if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kScansMax) return;
   info->err->msg_code = JERR_BAD_PROGRESSION;
   on_error(info);
+}
+
+boolean JpegReader::on_mcu(j_decompress_ptr info, JBLOCKROW* blocks) {
+  static_cast<JpegReader*>(info->client_data)->huffman_.decode(*info, blocks);
+  return TRUE;
 }
 
 // An end marker in place of the bytes that are not there: all that some files lack. Where the
@@ -178,6 +184,7 @@ Result<void> JpegReader::start(uint32_t eighths, uint32_t channels) {
   if (ended_ && !has_all_bits(DCTSIZE2)) {
     return make_error(ErrorCode::kCorrupt, "JPEG: it ends before its last pass");
   }
+  if (own_huffman_ && huffman_.begin(info_)) info_.entropy->decode_mcu = on_mcu;
   return {};
 }
 

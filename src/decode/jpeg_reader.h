@@ -18,6 +18,7 @@
 
 #include <jpeglib.h>
 
+#include "decode/jpeg_huffman.h"
 #include "decode/resizer.h"
 #include "penstock/result.h"
 
@@ -36,6 +37,9 @@ class JpegReader {
   uint32_t width() const { return info_.image_width; }
   uint32_t height() const { return info_.image_height; }
   uint32_t channels() const { return static_cast<uint32_t>(info_.num_components); }
+
+  // Whether codes are read by JpegHuffman where it can; otherwise by the library. For tests.
+  void use_own_huffman(bool own) { own_huffman_ = own; }
 
   // Decodes so that eight pixels become `eighths`. `channels` 3 gives RGB, 1 grey.
   Result<void> start(uint32_t eighths, uint32_t channels);
@@ -65,6 +69,7 @@ class JpegReader {
   static void on_error(j_common_ptr info);
   static void on_message(j_common_ptr info, int level);
   static void on_progress(j_common_ptr info);
+  static boolean on_mcu(j_decompress_ptr info, JBLOCKROW* blocks);
   static boolean on_end(j_decompress_ptr info);
   static void on_skip(j_decompress_ptr info, long count);
 
@@ -73,7 +78,9 @@ class JpegReader {
   jpeg_source_mgr source_{};
   jpeg_progress_mgr progress_{};
   std::jmp_buf jump_{};
+  JpegHuffman huffman_;
   size_t encoded_bytes_ = 0;
+  bool own_huffman_ = true;
   bool ended_ = false;         // All bytes were read, and more were asked for.
   bool grey_of_cmyk_ = false;  // Grey is made here, not by the library.
   uint32_t rows_to_drop_ = 0;

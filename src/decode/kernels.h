@@ -56,7 +56,7 @@ struct Kernels {
 
 const Kernels& kernels();  // The best that this CPU has.
 const Kernels& plain_kernels();
-const Kernels* avx2_kernels();  // Null where the CPU lacks AVX2, FMA or F16C.
+const Kernels* avx2_kernels();  // Null where the CPU lacks AVX2 or FMA.
 
 // To the nearest, halves to the even number.
 uint16_t float_to_half(float value);

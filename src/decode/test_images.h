@@ -53,6 +53,7 @@ struct JpegOptions {
   int h = 2, v = 2;  // Subsampling of colour.
   bool progressive = false;
   int restart_rows = 0;
+  bool optimised = false;            // Codes made for this image.
   J_COLOR_SPACE in_space = JCS_RGB;  // JCS_GRAYSCALE for one channel, JCS_CMYK for four.
   J_COLOR_SPACE space = JCS_YCbCr;   // JCS_GRAYSCALE, JCS_RGB, JCS_CMYK or JCS_YCCK.
   bool separate_scans = false;       // Baseline, a pass for each component.
@@ -87,6 +88,7 @@ inline void set_options(jpeg_compress_struct& info, const JpegOptions& options) 
     info.num_scans = 4;
   }
   info.restart_in_rows = options.restart_rows;
+  if (options.optimised) info.optimize_coding = TRUE;
 }
 
 }  // namespace test_images_internal

@@ -18,14 +18,29 @@ uint32_t whole(double x) {
 
 }  // namespace
 
-void AxisWeights::plan_output(double center, uint32_t size, Taps& taps, int32_t* weights) {
-  taps.begin = std::min(whole(center - reach_ + 0.5), size - 1);
-  const uint32_t end = std::clamp(whole(center + reach_ + 0.5), taps.begin + 1, size);
-  taps.count = end - taps.begin;
+void AxisWeights::plan_taps(const AxisSource& source, uint32_t outputs, bool mirrored) {
+  taps_.resize(outputs);
+  first_ = source.size;
+  end_ = 0;
+  uint32_t widest = 0;
+  for (uint32_t i = 0; i < outputs; ++i) {
+    Taps& taps = taps_[mirrored ? outputs - 1 - i : i];
+    taps.center = source.origin + (i + source.offset + 0.5) * source.step;
+    taps.begin = std::min(whole(taps.center - reach_ + 0.5), source.size - 1);
+    const uint32_t end = whole(taps.center + reach_ + 0.5);
+    taps.count = std::clamp(end, taps.begin + 1, source.size) - taps.begin;
+    first_ = std::min(first_, taps.begin);
+    end_ = std::max(end_, taps.begin + taps.count);
+    widest = std::max(widest, taps.count);
+  }
+  stride_ = (widest + 3) / 4 * 4;
+}
+
+void AxisWeights::plan_weights(const Taps& taps, int32_t* weights) {
   const double narrow = 1 / reach_;
   double sum = 0;
   for (uint32_t i = 0; i < taps.count; ++i) {
-    exact_[i] = triangle((i + taps.begin - center + 0.5) * narrow);
+    exact_[i] = triangle((i + taps.begin - taps.center + 0.5) * narrow);
     sum += exact_[i];
   }
   for (uint32_t i = 0; i < taps.count; ++i) {
@@ -37,20 +52,11 @@ void AxisWeights::plan_output(double center, uint32_t size, Taps& taps, int32_t*
 
 void AxisWeights::plan(const AxisSource& source, uint32_t outputs, bool mirrored) {
   reach_ = std::max(source.step, 1.0);
-  const auto widest =
-      std::min<uint32_t>(2 * static_cast<uint32_t>(std::ceil(reach_)) + 1, source.size);
-  stride_ = (widest + 3) / 4 * 4;
-  taps_.resize(outputs);
+  plan_taps(source, outputs, mirrored);
   weights_.resize(size_t{outputs} * stride_);
   exact_.resize(stride_);
-  first_ = source.size;
-  end_ = 0;
   for (uint32_t i = 0; i < outputs; ++i) {
-    const double center = source.origin + (i + source.offset + 0.5) * source.step;
-    const uint32_t at = mirrored ? outputs - 1 - i : i;
-    plan_output(center, source.size, taps_[at], weights_.data() + size_t{at} * stride_);
-    first_ = std::min(first_, taps_[at].begin);
-    end_ = std::max(end_, taps_[at].begin + taps_[at].count);
+    plan_weights(taps_[i], weights_.data() + size_t{i} * stride_);
   }
 }
 

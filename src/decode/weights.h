@@ -39,10 +39,12 @@ class AxisWeights {
 
  private:
   struct Taps {
+    double center;
     uint32_t begin;
     uint32_t count;
   };
-  void plan_output(double center, uint32_t size, Taps& taps, int32_t* weights);
+  void plan_taps(const AxisSource& source, uint32_t outputs, bool mirrored);
+  void plan_weights(const Taps& taps, int32_t* weights);
 
   double reach_ = 1;  // Half the width of the triangle.
   uint32_t stride_ = 0;
