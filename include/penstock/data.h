@@ -224,7 +224,12 @@ class TokenFile {
   // Tokens from `first` on; kInvalid when that is not within the sequence, or `into` no whole number
   // of tokens.
   virtual Result<void> read(uint64_t sequence, uint64_t first, std::span<std::byte> into) = 0;
-  // Bytes of PREFIX.bin, as Dataset::async_read.
+  // A file of this machine, not behind a cache.
+  virtual bool local() const = 0;
+  virtual const std::string& name() const = 0;  // Of PREFIX.bin, for people.
+  // Bytes of PREFIX.bin, on this thread.
+  virtual Result<void> read_bytes(uint64_t offset, std::span<std::byte> into) = 0;
+  // The same, as Dataset::async_read.
   virtual void async_read(uint64_t offset, io::MemorySlice into,
                           std::function<void(Result<void>)> done) = 0;
 };

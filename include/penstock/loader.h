@@ -39,6 +39,7 @@ enum class FieldKind : uint8_t {
   kBytes,  // As they are: ragged.
   kText,   // Ragged, too; must be UTF-8.
   kJson,   // Ragged; must be JSON.
+  kTokens,  // Of a source of tokens: seq_length + 1 numbers. Dense.
 };
 
 struct Field {
@@ -76,6 +77,9 @@ enum class PageCache : uint8_t { kAuto, kBuffered, kUncached, kDirect };
 struct Source {
   std::vector<std::string> addresses;
   double weight = 1;  // With several sources: how often, relative to the others.
+  // Above 0: Megatron's PREFIX.bin and PREFIX.idx, whose tokens, one document after the other, are cut
+  // into samples of so many and the one that comes next; what does not fill a sample is left out.
+  uint32_t seq_length = 0;
 };
 
 // Divisible by all world sizes up to 10, by 12, 16, 18, 20, 24, 30, 36, 40, 48, 72, 80, 90, 120, 144…

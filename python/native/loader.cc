@@ -98,8 +98,9 @@ void bind_settings(nb::module_& module) {
   nb::class_<Settings>(module, "Settings")
       .def(nb::init<>())
       .def("add_source",
-           [](Settings& self, std::vector<std::string> addresses, double weight) {
-             self.options.sources.push_back({std::move(addresses), weight});
+           [](Settings& self, std::vector<std::string> addresses, double weight,
+              uint32_t seq_length) {
+             self.options.sources.push_back({std::move(addresses), weight, seq_length});
            })
       .def("add_field",
            [](Settings& self, const Field& field) { self.options.fields.push_back(field); })

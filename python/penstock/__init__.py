@@ -21,6 +21,7 @@ from .fields import Array, Bytes, Field, Float, Image, Int, Json, Text
 from .loader import Loader
 from .ragged import Ragged
 from .report import Report
+from .tokens import Tokens
 
 __all__ = [
     "AccessError",
@@ -43,5 +44,6 @@ __all__ = [
     "Report",
     "Text",
     "TimedOutError",
+    "Tokens",
     "UnsupportedError",
 ]

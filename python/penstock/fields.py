@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from . import _native
 
 IMAGE_EXTENSIONS = ("jpg", "jpeg", "png")
-_KINDS = {"image": 0, "int": 1, "float": 2, "array": 3, "bytes": 4, "text": 5, "json": 6}
+_KINDS = {"image": 0, "int": 1, "float": 2, "array": 3, "bytes": 4, "text": 5, "json": 6, "tokens": 7}
 _CROPS = {None: 0, "none": 0, "center": 1, "random": 2}
 
 

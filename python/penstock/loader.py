@@ -68,6 +68,8 @@ class Loader:
     One iteration is one epoch; the next one is shuffled anew. See docs/LOADER.md.
     """
 
+    _seq_length = 0
+
     def __init__(
         self,
         source: str | os.PathLike | Sequence[str] | Mapping[str, float],
@@ -100,11 +102,10 @@ class Loader:
             if not isinstance(one, Field):
                 raise TypeError(f"fields[{name!r}] is {one!r}: use penstock.Image, Int, Bytes, …")
         settings = _native.Settings()
-        if isinstance(source, Mapping):
-            for address, weight in source.items():
-                settings.add_source(_addresses(address), float(weight))
-        else:
-            settings.add_source(_addresses(source), 1.0)
+        weights = source if isinstance(source, Mapping) else {None: 1.0}
+        for address, weight in weights.items():
+            addresses = _addresses(source if address is None else address)
+            settings.add_source(addresses, float(weight), self._seq_length)
         for name, one in fields.items():
             settings.add_field(one._native(name))
         if isinstance(shuffle, bool):

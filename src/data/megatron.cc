@@ -172,6 +172,12 @@ class TokenFileImpl final : public TokenFile {
     return bin_->read(offset(sequence) + first * size, into);
   }
 
+  bool local() const override { return !bin_->is_remote(); }
+  const std::string& name() const override { return bin_->name(); }
+  Result<void> read_bytes(uint64_t offset, std::span<std::byte> into) override {
+    PENSTOCK_TRY(check_range(bin_->name(), bin_->size(), offset, into.size()));
+    return bin_->read(offset, into);
+  }
   void async_read(uint64_t offset, io::MemorySlice into,
                   std::function<void(Result<void>)> done) override {
     Result<void> checked = check_range(bin_->name(), bin_->size(), offset, into.size);

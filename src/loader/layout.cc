@@ -19,6 +19,7 @@ bool fits_kind(const Field& field) {
   using decode::DType;
   switch (field.kind) {
     case FieldKind::kInt:
+    case FieldKind::kTokens:
       return field.dtype == DType::kInt64 || field.dtype == DType::kInt32;
     case FieldKind::kFloat:
       return field.dtype == DType::kFloat32 || field.dtype == DType::kFloat64;
@@ -35,8 +36,8 @@ Result<void> check_field(const Field& field) {
                                      "float64 for Float",
                                      decode::dtype_name(field.dtype)));
   }
-  if (field.kind == FieldKind::kArray && field.shape.empty())
-    return refuse(field, "an Array needs its shape");
+  const bool needs_shape = field.kind == FieldKind::kArray || field.kind == FieldKind::kTokens;
+  if (needs_shape && field.shape.empty()) return refuse(field, "it needs a shape");
   if (field.kind == FieldKind::kImage) {
     const Result<void> checked = field.image.check();
     if (!checked.ok()) return checked.error().with_context(fmt::format("field '{}'", field.name));

@@ -13,6 +13,7 @@
 #include "loader/page_cache.h"
 #include "loader/pipeline.h"
 #include "loader/sequence.h"
+#include "loader/token_dataset.h"
 
 namespace penstock::loader {
 
@@ -263,6 +264,18 @@ Report LoaderImpl::report() const {
   return report;
 }
 
+Result<std::shared_ptr<data::Dataset>> open_source(const Source& source,
+                                                   const data::OpenOptions& options) {
+  if (source.seq_length == 0) {
+    return std::shared_ptr<data::Dataset>(
+        PENSTOCK_TRY(data::Dataset::open(source.addresses, options)));
+  }
+  if (source.addresses.size() != 1)
+    return make_error(ErrorCode::kInvalid, "a source of tokens is one PREFIX.bin and PREFIX.idx");
+  return std::shared_ptr<data::Dataset>(
+      PENSTOCK_TRY(TokenDataset::open(source.addresses.front(), source.seq_length, options)));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
@@ -274,8 +287,7 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
   std::vector<uint64_t> bytes;
   uint64_t all_bytes = 0;
   for (const Source& source : options.sources) {
-    std::shared_ptr<data::Dataset> dataset =
-        PENSTOCK_TRY(data::Dataset::open(source.addresses, options.open));
+    std::shared_ptr<data::Dataset> dataset = PENSTOCK_TRY(open_source(source, options.open));
     auto& counts = samples.emplace_back();
     for (const data::Shard& shard : dataset->shards()) counts.push_back(shard.samples);
     bytes.push_back(dataset->bytes());

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "loader/permutation.h"
+#include "loader/token_dataset.h"
 
 namespace penstock::loader {
 
@@ -45,6 +46,18 @@ Result<void> put_array(const Field& field, const decode::NpyView& view, std::spa
   }
   std::memcpy(out.data(), view.data.data(), out.size());
   return {};
+}
+
+Result<void> put_tokens(const data::Dataset& dataset, const Field& field,
+                        std::span<const std::byte> bytes, std::span<std::byte> out) {
+  const auto* const tokens = dynamic_cast<const TokenDataset*>(&dataset);
+  if (tokens == nullptr) return make_error(ErrorCode::kInvalid, "the source has no tokens");
+  if (field.dtype == decode::DType::kInt32) {
+    return widen_tokens(tokens->type(), bytes,
+                        std::span(reinterpret_cast<int32_t*>(out.data()), out.size() / 4));
+  }
+  return widen_tokens(tokens->type(), bytes,
+                      std::span(reinterpret_cast<int64_t*>(out.data()), out.size() / 8));
 }
 
 Error missing(const Field& field) {
@@ -91,6 +104,8 @@ Result<void> SlotDecoder::decode_field(BatchWork& batch, uint32_t slot, size_t f
     case FieldKind::kBytes:
       batch.set_ragged(field, slot, bytes);
       return {};
+    case FieldKind::kTokens:
+      return put_tokens(batch.dataset(slot), spec, bytes, batch.dense_slot(field, slot));
     case FieldKind::kText:
     case FieldKind::kJson:
       return decode_text(batch, slot, field, bytes);
