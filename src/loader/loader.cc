@@ -264,6 +264,16 @@ Report LoaderImpl::report() const {
   return report;
 }
 
+// A window of each stream, decompressed, has to stay until its samples came.
+Result<uint64_t> stream_memory(const LoaderOptions& options, uint64_t streams) {
+  const uint64_t needed = streams * (options.window_bytes + 2 * StreamShards::kChunk);
+  if (needed <= options.memory_bytes / 2) return needed;
+  return make_error(ErrorCode::kInvalid,
+                    fmt::format("shuffle='local' of compressed shards keeps {} streams of {}, {} in "
+                                "all: give twice that as memory, or a smaller window",
+                                streams, format_size(options.window_bytes), format_size(needed)));
+}
+
 Result<std::shared_ptr<data::Dataset>> open_source(const Source& source,
                                                    const data::OpenOptions& options) {
   if (source.seq_length == 0) {
@@ -300,7 +310,9 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
     }
     datasets.push_back(std::move(dataset));
   }
-  Sequence sequence = PENSTOCK_TRY(Sequence::create(options, samples, bytes));
+  bool compressed = false;
+  for (const auto& dataset : datasets) compressed |= dataset->sequential_only();
+  Sequence sequence = PENSTOCK_TRY(Sequence::create(options, samples, bytes, compressed));
   const PageCacheChoice choice = choose_page_cache(options.page_cache, all_bytes);
   for (const auto& dataset : datasets) dataset->set_mode(choice.mode);
   PipelineOptions pipeline;
@@ -310,6 +322,11 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
   pipeline.threads = options.threads;
   pipeline.on_error = options.on_error;
   pipeline.pin = options.pin;
+  if (compressed && options.shuffle == Shuffle::kLocal) {
+    pipeline.stream_bytes =
+        PENSTOCK_TRY(stream_memory(options, sequence.state().streams / options.world_size));
+    pipeline.memory_bytes -= pipeline.stream_bytes;
+  }
   if (options.open.file_system == nullptr)
     pipeline.registrar = PENSTOCK_TRY(io::process_file_system())->registrar();
   options.open.on_progress = {};  // What it tells may be gone from now on.

@@ -101,7 +101,9 @@ uint64_t Order::Epoch::in_stream(uint64_t stream, uint64_t index) const {
   const uint64_t whole = length / window;
   const uint64_t place = index / window;
   const uint64_t seed = mix(seed_, stream);
-  const uint64_t chosen = place < whole ? Permutation(mix(seed, kWindows), whole)(place) : place;
+  const uint64_t chosen = place < whole && !order_->options_.in_order
+                              ? Permutation(mix(seed, kWindows), whole)(place)
+                              : place;
   const uint64_t size = place < whole ? window : length - whole * window;
   const uint64_t inside = Permutation(mix(mix(seed, kInWindow), chosen), size)(index % window);
   return order_->stable_sample(begin + chosen * window + inside);

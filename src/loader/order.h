@@ -25,6 +25,7 @@ struct OrderOptions {
   uint64_t seed = 0;
   uint32_t streams = kStreamsDefault;  // kLocal; fewer when there are fewer samples.
   uint64_t window_samples = 1;         // kLocal.
+  bool in_order = false;               // kLocal: windows stay in their places.
 };
 
 class Order {

@@ -12,8 +12,8 @@ namespace penstock::loader {
 
 namespace {
 
-constexpr size_t kLooseReaders = 8;
-constexpr size_t kLooseQueue = 1024;
+constexpr size_t kReaders = 8;
+constexpr size_t kReadersQueue = 1024;
 constexpr Nanoseconds kSayAfter = std::chrono::seconds(30);
 constexpr uint64_t kDirectAlignment = 4096;
 
@@ -75,7 +75,7 @@ Pipeline::Pipeline(PipelineOptions options, BatchWork::Datasets datasets,
       datasets_(std::move(datasets)),
       buffers_(std::move(buffers)),
       shared_(std::make_shared<Shared>()) {
-  bool loose = false;
+  bool may_block = false;
   for (const auto& dataset : datasets_) {
     tables_.emplace_back(dataset->shards().size());
     const bool aligned = dataset->local() && dataset->mode() == io::CacheMode::kDirect;
@@ -84,9 +84,13 @@ Pipeline::Pipeline(PipelineOptions options, BatchWork::Datasets datasets,
       rules_.gap_max = 256 * kKiB;
       rules_.piece_max = 4 * kMiB;
     }
-    for (const data::Shard& shard : dataset->shards()) loose |= shard.loose;
+    for (const data::Shard& shard : dataset->shards()) may_block |= shard.loose;
+    streams_.push_back(nullptr);
+    if (!dataset->sequential_only()) continue;
+    may_block = true;
+    streams_.back() = std::make_unique<StreamShards>(*dataset, options_->stream_bytes);
   }
-  if (loose) loose_readers_ = std::make_unique<ThreadPool>("load-file", kLooseReaders, kLooseQueue);
+  if (may_block) readers_ = std::make_unique<ThreadPool>("load-file", kReaders, kReadersQueue);
   for (uint32_t i = 0; i < options_->threads; ++i) {
     workers_.emplace_back([this, i] {
       set_thread_name(fmt::format("load-{}", i));
@@ -98,7 +102,7 @@ Pipeline::Pipeline(PipelineOptions options, BatchWork::Datasets datasets,
 Pipeline::~Pipeline() {
   shared_->stop();
   for (std::thread& worker : workers_) worker.join();
-  loose_readers_.reset();
+  readers_.reset();
   shared_->wait_for_reads();
 }
 

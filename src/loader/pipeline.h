@@ -23,6 +23,7 @@
 #include "base/thread_pool.h"
 #include "loader/batch_work.h"
 #include "loader/slot_decoder.h"
+#include "loader/stream_shards.h"
 #include "loader/stats.h"
 
 namespace penstock::loader {
@@ -35,6 +36,7 @@ struct PipelineOptions {
   OnError on_error = OnError::kRaise;
   io::PinPolicy pin = io::PinPolicy::kIfGpu;
   io::MemoryRegistrar* registrar = nullptr;
+  uint64_t stream_bytes = 64 * kMiB;  // Of compressed shards: decompressed, and kept.
 };
 
 using WorkRef = std::shared_ptr<BatchWork>;
@@ -82,7 +84,8 @@ class Pipeline {
   std::shared_ptr<Shared> shared_;
   ReadRules rules_;
   std::vector<std::vector<std::unique_ptr<FieldTable>>> tables_;  // By source and shard.
-  std::unique_ptr<ThreadPool> loose_readers_;
+  std::unique_ptr<ThreadPool> readers_;  // For what may block: files of their own, streams.
+  std::vector<std::unique_ptr<StreamShards>> streams_;  // By source; null unless compressed.
   std::vector<std::thread> workers_;
 };
 

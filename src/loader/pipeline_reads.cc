@@ -14,11 +14,14 @@ enum class Way : uint8_t {
   kWorker,  // Read by the worker that decodes it, from the page cache.
   kStore,   // By the store or the I/O engine, on its own.
   kFile,    // A file of its own, by a thread that may wait for it.
+  kStream,  // Of a compressed shard, likewise.
 };
 
 Way way_of(const BatchWork& batch, const Piece& piece) {
   const data::Dataset& dataset = batch.dataset(piece.slot);
-  if (dataset.shards()[piece.shard].loose) return Way::kFile;
+  const data::Shard& shard = dataset.shards()[piece.shard];
+  if (shard.loose) return Way::kFile;
+  if (shard.compression != data::Compression::kNone) return Way::kStream;
   return dataset.local() && dataset.mode() == io::CacheMode::kBuffered ? Way::kWorker : Way::kStore;
 }
 
@@ -49,7 +52,7 @@ void Pipeline::begin_reads(const WorkRef& batch) {
     for (uint32_t p = unit.first_piece; p < unit.first_piece + unit.pieces; ++p) {
       const Way way = way_of(*batch, plan.pieces[p]);
       if (way == Way::kStore) reads += parts_of(plan.pieces[p], part_max);
-      if (way == Way::kFile) ++reads;
+      if (way == Way::kFile || way == Way::kStream) ++reads;
       if (way == Way::kWorker) batch->read_by_worker[u] = 1;
     }
     batch->reads_left[u].store(static_cast<uint32_t>(reads) + 1);
@@ -76,11 +79,17 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
       if (shared_->advise()) dataset.will_need(piece.shard, piece.offset, piece.length);
       return;
     case Way::kFile:
+    case Way::kStream:
       stats->reads.add();
       shared_->read_begins();
-      loose_readers_->submit([shared = shared_, stats, batch, unit, p]() mutable {
+      readers_->submit([this, shared = shared_, stats, batch, unit, p]() mutable {
         const Clock::time_point begin = Clock::now();
-        const Result<void> outcome = read_file(*batch, batch->plan.pieces[p]);
+        const Piece& wanted = batch->plan.pieces[p];
+        const Result<void> outcome =
+            streams_[wanted.source] != nullptr
+                ? streams_[wanted.source]->read(wanted.shard, wanted.offset,
+                                                batch->raw().subspan(wanted.at, wanted.length))
+                : read_file(*batch, wanted);
         stats->read_busy.add(Clock::now() - begin);
         shared->read_ends(std::move(batch), unit, p, outcome);
       });

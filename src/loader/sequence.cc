@@ -19,23 +19,22 @@ std::string fitting_streams(uint32_t streams, uint32_t world_size) {
   return below > 0 ? fmt::format("{} or {}", below, above) : fmt::format("{}", above);
 }
 
-Result<void> check(const LoaderOptions& options) {
+Result<void> check(const LoaderOptions& options, uint32_t streams) {
   if (options.sources.empty()) return make_error(ErrorCode::kInvalid, "no sources");
   if (options.shuffle != Shuffle::kLocal) return {};
-  if (options.streams == 0) return make_error(ErrorCode::kInvalid, "streams is 0: at least 1");
-  if (options.streams % options.world_size == 0) return {};
+  if (streams == 0) return make_error(ErrorCode::kInvalid, "streams is 0: at least 1");
+  if (streams % options.world_size == 0) return {};
   return make_error(
       ErrorCode::kInvalid,
       fmt::format("shuffle='local': world_size {} does not divide {} streams; use streams={}",
-                  options.world_size, options.streams,
-                  fitting_streams(options.streams, options.world_size)));
+                  options.world_size, streams, fitting_streams(streams, options.world_size)));
 }
 
 }  // namespace
 
 Result<Sequence> Sequence::create(const LoaderOptions& options,
                                   const std::vector<std::vector<uint64_t>>& shard_samples,
-                                  const std::vector<uint64_t>& bytes) {
+                                  const std::vector<uint64_t>& bytes, bool compressed) {
   Sequence sequence;
   sequence.seed_ = options.seed;
   sequence.shuffle_ = options.shuffle;
@@ -58,7 +57,12 @@ Result<Sequence> Sequence::create(const LoaderOptions& options,
                     .batch_size = options.batch_size,
                     .last = options.last};
   PENSTOCK_TRY(sequence.deal_.check());
-  PENSTOCK_TRY(check(options));
+  // A stream of a compressed shard begins with decompressing what is in front of it.
+  uint32_t streams = options.streams;
+  for (const auto& shards : shard_samples) {
+    if (compressed) streams = std::min<uint32_t>(streams, static_cast<uint32_t>(shards.size()));
+  }
+  PENSTOCK_TRY(check(options, streams));
   for (const auto& shards : shard_samples) {
     sequence.orders_.push_back(
         std::make_shared<const Order>(OrderOptions{.shuffle = options.shuffle,

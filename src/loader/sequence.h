@@ -18,7 +18,7 @@ class Sequence {
   // `shard_samples` of each source. kInvalid when the weights, streams or ranks make no sense.
   static Result<Sequence> create(const LoaderOptions& options,
                                  const std::vector<std::vector<uint64_t>>& shard_samples,
-                                 const std::vector<uint64_t>& bytes);
+                                 const std::vector<uint64_t>& bytes, bool compressed = false);
 
   uint64_t positions() const { return positions_; }  // Of an epoch.
   // What this rank takes at `step`, counted from `begin`.
