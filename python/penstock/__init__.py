@@ -1,7 +1,8 @@
 """Penstock: datasets to the GPU, checkpoints back.
 
 >>> import penstock
->>> loader = penstock.Loader("train-*.tar", fields={"image": penstock.Image("jpg"), "label": penstock.Int("cls")})
+>>> fields = {"image": penstock.Image("jpg"), "label": penstock.Int("cls")}
+>>> loader = penstock.Loader("train-*.tar", fields)
 >>> for batch in loader: ...
 """
 

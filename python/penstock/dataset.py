@@ -11,14 +11,15 @@ from .loader import Progress, _addresses
 
 
 class Dataset:
-    """The samples of a dataset, by number: each a dict of bytes by extension, with "__key__" and "__url__".
+    """The samples of a dataset, by number: each a dict of bytes by extension, with "__key__" and
+    "__url__".
 
     >>> dataset = penstock.Dataset("train-{000000..000999}.tar")
     >>> len(dataset), dataset[17]["jpg"][:2]
     >>> dataset.get([5, 900, 31])         # all reads at once: much faster than one by one
 
-    Of TFRecords a sample has "tfrecord", the bytes of the record, checked. May be shared by threads; after a fork,
-    make another.
+    Of TFRecords a sample has "tfrecord", the bytes of the record, checked. May be shared by
+    threads; after a fork, make another.
     """
 
     def __init__(

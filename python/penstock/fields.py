@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from . import _native
 
 IMAGE_EXTENSIONS = ("jpg", "jpeg", "png")
-_KINDS = {"image": 0, "int": 1, "float": 2, "array": 3, "bytes": 4, "text": 5, "json": 6, "tokens": 7}
+_KINDS = {
+    "image": 0,
+    "int": 1,
+    "float": 2,
+    "array": 3,
+    "bytes": 4,
+    "text": 5,
+    "json": 6,
+    "tokens": 7,
+}
 _CROPS = {None: 0, "none": 0, "center": 1, "random": 2}
 
 
@@ -123,8 +132,9 @@ class Image(Field):
     """A JPEG or PNG, decoded, cropped, resized and normalised.
 
     crop="random" is torchvision's RandomResizedCrop (`scale`, `ratio`), crop="center" its Resize
-    (`resize`, by default 8/7 of size, as 256 is of 224) and CenterCrop, crop=None a Resize to `size`
-    whatever the shape was. flip=True mirrors half of them. `mean` and `std` as in Normalize, of values from 0 to 1.
+    (`resize`, by default 8/7 of size, as 256 is of 224) and CenterCrop, crop=None a Resize to
+    `size` whatever the shape was. flip=True mirrors half of them. `mean` and `std` as in Normalize,
+    of values from 0 to 1.
 
     >>> penstock.Image("jpg", size=224, crop="random", flip=True,
     ...                mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), dtype="float16")

@@ -44,7 +44,9 @@ class Progress:
             return
         self.shown = True
         share = bytes_done / total
-        print(f"\rindexing: {shards_done} of {shards} shards, {share:.0%} ", end="", file=sys.stderr)
+        print(
+            f"\rindexing: {shards_done} of {shards} shards, {share:.0%} ", end="", file=sys.stderr
+        )
 
     def close(self):
         if self.shown:
@@ -62,10 +64,11 @@ class Loader:
     >>> for batch in loader:
     ...     batch["image"], batch["label"]
 
-    `source` is a path, a glob, a brace list, a folder, an s3:// address, a list of those, or a dict {source: weight}.
-    A batch is a dict of numpy arrays (views of memory that goes back when the last of them is gone), of `Ragged`
-    for Bytes, of lists for Text and Json; and "__mask__", which is False for padding and for samples that were skipped.
-    One iteration is one epoch; the next one is shuffled anew. See docs/LOADER.md.
+    `source` is a path, a glob, a brace list, a folder, an s3:// address, a list of those, or a dict
+    {source: weight}. A batch is a dict of numpy arrays (views of memory that goes back when the
+    last of them is gone), of `Ragged` for Bytes, of lists for Text and Json; and "__mask__", which
+    is False for padding and for samples that were skipped. One iteration is one epoch; the next one
+    is shuffled anew. See docs/LOADER.md.
     """
 
     _seq_length = 0
@@ -169,7 +172,10 @@ class Loader:
         return self._loader.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins that epoch with the next iteration. Needed only to go back or to leave some out."""
+        """Begins that epoch with the next iteration.
+
+        Needed only to go back or to leave some out.
+        """
         self._loader.set_epoch(epoch)
 
     @property
@@ -182,7 +188,10 @@ class Loader:
         return json.loads(self._loader.state())
 
     def load_state_dict(self, state: Mapping) -> None:
-        """Goes on from there; world_size, batch_size and threads may be others. No sample is lost or repeated."""
+        """Goes on from there; world_size, batch_size and threads may be others.
+
+        No sample is lost or repeated.
+        """
         self._loader.load_state(json.dumps(dict(state)))
 
     def step(self):
@@ -205,14 +214,15 @@ class Loader:
 
     def __getitem__(self, index):
         raise TypeError(
-            "a penstock.Loader gives whole batches, by its own threads: iterate over it directly instead of handing "
-            "it to torch's DataLoader. For samples by number use penstock.Dataset."
+            "a penstock.Loader gives whole batches, by its own threads: iterate over it directly "
+            "instead of handing it to torch's DataLoader. For samples by number there is "
+            "penstock.Dataset."
         )
 
     def __reduce__(self):
         raise TypeError(
-            "a penstock.Loader has threads and cannot be sent to another process: make one there. It needs no worker "
-            "processes."
+            "a penstock.Loader has threads and cannot be sent to another process: make one there. "
+            "It needs no worker processes."
         )
 
     def __repr__(self) -> str:

@@ -26,14 +26,24 @@ class Tokens(Loader):
     """GPT samples over PREFIX.bin and PREFIX.idx, as Megatron writes them.
 
     >>> for batch in penstock.Tokens("corpus.idx", seq_length=4096, batch_size=8):
-    ...     batch["tokens"], batch["labels"]      # int64, 8 x 4096; labels are the tokens that come next
+    ...     batch["tokens"], batch["labels"]      # int64, 8 x 4096; labels come next
 
-    The documents are taken one after the other and cut every `seq_length` tokens; which sample comes when is shuffled
-    (shuffle="global"), the documents are not: shuffle those once, with `penstock.pack tokens --shuffle`. Everything
-    else is as for penstock.Loader: seed, rank, world_size, last, state_dict(), report().
+    The documents are taken one after the other and cut every `seq_length` tokens; which sample
+    comes when is shuffled (shuffle="global"), the documents are not: shuffle those once, with
+    `penstock.pack tokens --shuffle`. Everything else is as for penstock.Loader: seed, rank,
+    world_size, last, state_dict(), report().
     """
 
-    def __init__(self, source, *, seq_length: int, batch_size: int = 8, shuffle="global", dtype: str = "int64", **options):
+    def __init__(
+        self,
+        source,
+        *,
+        seq_length: int,
+        batch_size: int = 8,
+        shuffle="global",
+        dtype: str = "int64",
+        **options,
+    ):
         self._seq_length = seq_length
         fields = {"text": _Tokens(seq_length, dtype)}
         super().__init__(source, fields, batch_size=batch_size, shuffle=shuffle, **options)

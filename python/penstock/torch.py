@@ -1,7 +1,8 @@
 """The loader for PyTorch: tensors, ranks from torch.distributed, copies to the GPU that overlap.
 
->>> loader = penstock.torch.Loader("train-*.tar", {"image": penstock.Image("jpg", size=224, dtype="float16"),
-...                                                "label": penstock.Int("cls")}, batch_size=256, shuffle="global")
+>>> fields = {"image": penstock.Image("jpg", size=224, dtype="float16"),
+...           "label": penstock.Int("cls")}
+>>> loader = penstock.torch.Loader("train-*.tar", fields, batch_size=256, shuffle="global")
 >>> for images, labels in loader:
 ...     images = images.to("cuda", non_blocking=True)
 """
@@ -47,7 +48,10 @@ _copies = _Copies()
 
 
 class Batch(tuple):
-    """The fields of a batch, in order; also by name. `mask` is False for padding and for samples that were skipped."""
+    """The fields of a batch, in order; also by name.
+
+    `mask` is False for padding and for samples that were skipped.
+    """
 
     names: tuple[str, ...]
     mask: torch.Tensor
@@ -62,7 +66,10 @@ class Batch(tuple):
         return super().__getitem__(self.names.index(key) if isinstance(key, str) else key)
 
     def to(self, device, non_blocking: bool = True) -> Batch:
-        """A copy on `device`. From pinned memory it overlaps with what the GPU does; this batch may be dropped."""
+        """A copy on `device`.
+
+        From pinned memory it overlaps with what the GPU does; this batch may be dropped.
+        """
         device = torch.device(device)
 
         def move(value):
@@ -77,12 +84,15 @@ class Batch(tuple):
 class Loader(_Loader):
     """penstock.Loader whose batches are tensors: `for images, labels in loader`.
 
-    rank and world_size come from torch.distributed unless given. Tensors share memory with the batch, which is
-    pinned where there is a GPU: `batch.to("cuda")`, or `.to("cuda", non_blocking=True)` of each tensor as long as
-    the batch is kept until the copy is done (batch.to sees to that).
+    rank and world_size come from torch.distributed unless given. Tensors share memory with the
+    batch, which is pinned where there is a GPU: `batch.to("cuda")`, or `.to("cuda",
+    non_blocking=True)` of each tensor as long as the batch is kept until the copy is done (batch.to
+    sees to that).
     """
 
-    def __init__(self, source, fields: Mapping[str, Field], *, rank=None, world_size=None, **options):
+    def __init__(
+        self, source, fields: Mapping[str, Field], *, rank=None, world_size=None, **options
+    ):
         own_rank, own_size = _ranks()
         options["rank"] = own_rank if rank is None else rank
         options["world_size"] = own_size if world_size is None else world_size

@@ -1,4 +1,6 @@
-"""Fixtures of the Python package's tests: the package of the build folder, and datasets made on the spot."""
+"""Fixtures of the Python package's tests: the package of the build folder, and datasets made on the
+spot.
+"""
 
 import io
 import os
@@ -38,8 +40,12 @@ def write_tar(path, members, format=tarfile.USTAR_FORMAT):
 def jpeg(rng, width, height, quality=90):
     """A picture with smooth parts, edges and noise."""
     y, x = np.mgrid[0:height, 0:width]
-    waves = [np.sin(x / rng.uniform(5, 80) + y / rng.uniform(5, 80) + c) * 100 + 128 for c in range(3)]
-    pixels = np.stack(waves, axis=-1) + np.random.default_rng(rng.randrange(2**32)).normal(0, 8, (height, width, 3))
+    waves = [
+        np.sin(x / rng.uniform(5, 80) + y / rng.uniform(5, 80) + c) * 100 + 128 for c in range(3)
+    ]
+    pixels = np.stack(waves, axis=-1) + np.random.default_rng(rng.randrange(2**32)).normal(
+        0, 8, (height, width, 3)
+    )
     out = io.BytesIO()
     Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(out, "JPEG", quality=quality)
     return out.getvalue()
@@ -54,7 +60,12 @@ def shards(tmp_path):
         for i in range(shard * 25, shard * 25 + 25):
             members.append((f"{i:06d}.txt", f"sample {i}".encode()))
             members.append((f"{i:06d}.cls", str(i).encode()))
-            members.append((f"{i:06d}.json", f'{{"id": {i}, "deep": {{"list": [1, {i * 2}]}}, "x": {i / 4}}}'.encode()))
+            members.append(
+                (
+                    f"{i:06d}.json",
+                    f'{{"id": {i}, "deep": {{"list": [1, {i * 2}]}}, "x": {i / 4}}}'.encode(),
+                )
+            )
         paths.append(write_tar(tmp_path / f"train-{shard:06d}.tar", members))
     return paths
 
@@ -66,7 +77,9 @@ def image_shards(tmp_path):
     for shard in range(2):
         members = []
         for i in range(shard * 12, shard * 12 + 12):
-            members.append((f"{i:06d}.jpg", jpeg(rng, rng.randrange(60, 300), rng.randrange(60, 300))))
+            members.append(
+                (f"{i:06d}.jpg", jpeg(rng, rng.randrange(60, 300), rng.randrange(60, 300)))
+            )
             members.append((f"{i:06d}.cls", str(i).encode()))
         paths.append(write_tar(tmp_path / f"photo-{shard:06d}.tar", members))
     return paths

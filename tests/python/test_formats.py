@@ -7,10 +7,9 @@ import struct
 import tarfile
 
 import numpy as np
+import penstock
 import pytest
 from conftest import add_file, write_tar
-
-import penstock
 
 wds = pytest.importorskip("webdataset")
 
@@ -58,7 +57,9 @@ def test_compressed_shards_are_streamed(tmp_path, shards):
     fields = {"text": penstock.Text("txt"), "label": penstock.Int("cls")}
     loader = penstock.Loader(str(tmp_path / "gz"), fields, batch_size=10)
     assert [int(x) for b in loader for x in b["label"]] == list(range(100))
-    local = penstock.Loader(str(tmp_path / "gz"), fields, batch_size=10, shuffle="local", streams=4, window="2kB")
+    local = penstock.Loader(
+        str(tmp_path / "gz"), fields, batch_size=10, shuffle="local", streams=4, window="2kB"
+    )
     assert sorted(int(x) for b in local for x in b["label"]) == list(range(100))
     with pytest.raises(penstock.UnsupportedError, match="shuffle='local'"):
         penstock.Loader(str(tmp_path / "gz"), fields, batch_size=10, shuffle="global")
@@ -80,10 +81,22 @@ def test_tfrecords_are_those_of_the_tfrecord_package(tmp_path):
     path = str(tmp_path / "data.tfrecord")
     writer = tfrecord.TFRecordWriter(path)
     for i in range(50):
-        writer.write({"image": (rng.bytes(int(rng.integers(0, 500))), "byte"), "label": (i, "int"), "score": (i / 8, "float")})
+        writer.write(
+            {
+                "image": (rng.bytes(int(rng.integers(0, 500))), "byte"),
+                "label": (i, "int"),
+                "score": (i / 8, "float"),
+            }
+        )
     writer.close()
-    want = list(tfrecord.tfrecord_loader(path, None, {"image": "byte", "label": "int", "score": "float"}))
-    fields = {"image": penstock.Bytes("image"), "label": penstock.Int("label"), "score": penstock.Float("score")}
+    want = list(
+        tfrecord.tfrecord_loader(path, None, {"image": "byte", "label": "int", "score": "float"})
+    )
+    fields = {
+        "image": penstock.Bytes("image"),
+        "label": penstock.Int("label"),
+        "score": penstock.Float("score"),
+    }
     batch = next(iter(penstock.Loader(path, fields, batch_size=50)))
     for i, one in enumerate(want):
         assert bytes(batch["image"][i]) == bytes(one["image"])
@@ -96,7 +109,12 @@ def test_a_bad_checksum_of_a_record_is_found(tmp_path):
             return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
         length = struct.pack("<Q", len(data))
-        return length + struct.pack("<I", masked(crc32c(length))) + data + struct.pack("<I", masked(crc32c(data)))
+        return (
+            length
+            + struct.pack("<I", masked(crc32c(length)))
+            + data
+            + struct.pack("<I", masked(crc32c(data)))
+        )
 
     good = b"".join(record(bytes([i]) * 100) for i in range(4))
     bad = bytearray(good)
@@ -127,8 +145,12 @@ def test_npy_arrays_become_one(tmp_path):
             out = io.BytesIO()
             np.save(out, one)
             add_file(tar, f"{i}.npy", out.getvalue())
-    loader = penstock.Loader(str(tmp_path / "a.tar"), {"x": penstock.Array("npy", shape=(3, 5))}, batch_size=6)
+    loader = penstock.Loader(
+        str(tmp_path / "a.tar"), {"x": penstock.Array("npy", shape=(3, 5))}, batch_size=6
+    )
     np.testing.assert_array_equal(next(iter(loader))["x"], np.stack(arrays))
-    wrong = penstock.Loader(str(tmp_path / "a.tar"), {"x": penstock.Array("npy", shape=(5, 3))}, batch_size=6)
+    wrong = penstock.Loader(
+        str(tmp_path / "a.tar"), {"x": penstock.Array("npy", shape=(5, 3))}, batch_size=6
+    )
     with pytest.raises(ValueError, match=r"float32 \[3, 5\] where float32 \[5, 3\]"):
         next(iter(wrong))

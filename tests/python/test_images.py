@@ -4,15 +4,16 @@ import io
 import random
 
 import numpy as np
+import penstock
 import pytest
 from conftest import jpeg, write_tar
 from PIL import Image
 
-import penstock
-
 
 def one_batch(path, count, **options):
-    loader = penstock.Loader(str(path), {"image": penstock.Image("jpg;png", **options)}, batch_size=count)
+    loader = penstock.Loader(
+        str(path), {"image": penstock.Image("jpg;png", **options)}, batch_size=count
+    )
     return next(iter(loader))["image"]
 
 
@@ -20,7 +21,9 @@ def one_batch(path, count, **options):
 def pictures(tmp_path):
     rng = random.Random(7)
     made = [jpeg(rng, rng.randrange(40, 400), rng.randrange(40, 400)) for _ in range(20)]
-    path = write_tar(tmp_path / "pictures.tar", [(f"{i:03d}.jpg", data) for i, data in enumerate(made)])
+    path = write_tar(
+        tmp_path / "pictures.tar", [(f"{i:03d}.jpg", data) for i, data in enumerate(made)]
+    )
     return path, [Image.open(io.BytesIO(data)).convert("RGB") for data in made]
 
 
@@ -61,7 +64,9 @@ def test_dtypes_layouts_and_normalisation_agree(pictures):
     for dtype, tolerance in (("float32", 1e-5), ("float16", 2e-3)):
         got = one_batch(path, 20, size=32, layout="CHW", dtype=dtype, mean=mean, std=std)
         assert got.dtype == np.dtype(dtype) and got.shape == (20, 3, 32, 32)
-        np.testing.assert_allclose(got.transpose(0, 2, 3, 1).astype(np.float64), want, atol=tolerance)
+        np.testing.assert_allclose(
+            got.transpose(0, 2, 3, 1).astype(np.float64), want, atol=tolerance
+        )
     bits = one_batch(path, 20, size=32, layout="HWC", dtype="bfloat16", mean=mean, std=std)
     as_float = (bits.astype(np.uint32) << 16).view(np.float32)
     np.testing.assert_allclose(as_float, want, atol=2e-2)
@@ -71,8 +76,12 @@ def test_what_is_random_depends_on_seed_epoch_and_sample_alone(pictures):
     path, _ = pictures
 
     def epochs(threads, batch, seed=3):
-        field = penstock.Image("jpg", size=32, crop="random", flip=True, brightness=0.4, contrast=0.4, saturation=0.4)
-        loader = penstock.Loader(str(path), {"image": field}, batch_size=batch, threads=threads, seed=seed)
+        field = penstock.Image(
+            "jpg", size=32, crop="random", flip=True, brightness=0.4, contrast=0.4, saturation=0.4
+        )
+        loader = penstock.Loader(
+            str(path), {"image": field}, batch_size=batch, threads=threads, seed=seed
+        )
         return [np.concatenate([b["image"].copy() for b in loader]) for _ in range(2)]
 
     one, two = epochs(1, 20), epochs(2, 5)
@@ -82,7 +91,10 @@ def test_what_is_random_depends_on_seed_epoch_and_sample_alone(pictures):
 
 def test_a_corrupt_image_is_named_or_skipped(tmp_path):
     good = jpeg(random.Random(1), 80, 60)
-    path = write_tar(tmp_path / "some.tar", [("a.jpg", good), ("b.jpg", good[: len(good) // 2]), ("c.jpg", b"not an image")])
+    path = write_tar(
+        tmp_path / "some.tar",
+        [("a.jpg", good), ("b.jpg", good[: len(good) // 2]), ("c.jpg", b"not an image")],
+    )
     fields = {"image": penstock.Image("jpg", size=32)}
     with pytest.raises(penstock.CorruptError, match=r"some.tar: sample 'b'"):
         next(iter(penstock.Loader(str(path), fields, batch_size=3)))

@@ -12,11 +12,9 @@ import sys
 import time
 
 import numpy as np
-import pytest
-
-from conftest import BUILD, write_tar
-
 import penstock
+import pytest
+from conftest import BUILD, write_tar
 
 FIELDS = {"text": penstock.Text("txt"), "label": penstock.Int("cls")}
 
@@ -58,8 +56,15 @@ def test_a_batch_has_what_was_asked_for(shards):
 @pytest.mark.parametrize("page_cache", ["buffered", "direct", "auto"])
 def test_every_sample_once_per_epoch(shards, shuffle, page_cache):
     loader = penstock.Loader(
-        str(shards[0].parent / "train-{000000..000003}.tar"), FIELDS, batch_size=7, shuffle=shuffle, seed=3,
-        last="pad", streams=12, window="10kB", page_cache=page_cache,
+        str(shards[0].parent / "train-{000000..000003}.tar"),
+        FIELDS,
+        batch_size=7,
+        shuffle=shuffle,
+        seed=3,
+        last="pad",
+        streams=12,
+        window="10kB",
+        page_cache=page_cache,
     )
     first, second = labels(loader), labels(loader)
     assert sorted(first) == sorted(second) == list(range(100))
@@ -70,8 +75,19 @@ def test_every_sample_once_per_epoch(shards, shuffle, page_cache):
 def test_the_order_does_not_depend_on_ranks_threads_or_batches(shards, shuffle):
     def order(world, batch, threads):
         ranks = [
-            penstock.Loader(str(shards[0].parent), FIELDS, batch_size=batch, shuffle=shuffle, seed=9, rank=r,
-                            world_size=world, threads=threads, streams=12, window="4kB", last="pad")
+            penstock.Loader(
+                str(shards[0].parent),
+                FIELDS,
+                batch_size=batch,
+                shuffle=shuffle,
+                seed=9,
+                rank=r,
+                world_size=world,
+                threads=threads,
+                streams=12,
+                window="4kB",
+                last="pad",
+            )
             for r in range(world)
         ]
         seen = [labels(loader) for loader in ranks]
@@ -91,8 +107,17 @@ def test_resume_at_another_world_size_batch_size_and_thread_count(shards):
         while True:
             world, batch = rng.choice([1, 2, 3, 4]), rng.choice([1, 3, 5, 8])
             ranks = [
-                penstock.Loader([str(p) for p in shards], FIELDS, batch_size=batch, shuffle="global", seed=4, rank=r,
-                                world_size=world, threads=rng.choice([1, 2]), last="pad")
+                penstock.Loader(
+                    [str(p) for p in shards],
+                    FIELDS,
+                    batch_size=batch,
+                    shuffle="global",
+                    seed=4,
+                    rank=r,
+                    world_size=world,
+                    threads=rng.choice([1, 2]),
+                    last="pad",
+                )
                 for r in range(world)
             ]
             if state:
@@ -123,7 +148,9 @@ def test_a_state_of_another_dataset_is_refused(shards):
 
 
 def test_set_epoch_gives_that_epoch(shards):
-    loader = penstock.Loader([str(p) for p in shards], FIELDS, batch_size=10, shuffle="global", seed=1)
+    loader = penstock.Loader(
+        [str(p) for p in shards], FIELDS, batch_size=10, shuffle="global", seed=1
+    )
     epochs = [labels(loader) for _ in range(3)]
     loader.set_epoch(1)
     assert labels(loader) == epochs[1]
@@ -142,14 +169,21 @@ def test_drop_pad_and_exact(shards):
 
 
 def test_a_mixture_keeps_to_its_weights(shards):
-    loader = penstock.Loader({str(shards[0]): 3, str(shards[1]): 1}, FIELDS, batch_size=50, epoch_samples=10_000)
+    loader = penstock.Loader(
+        {str(shards[0]): 3, str(shards[1]): 1}, FIELDS, batch_size=50, epoch_samples=10_000
+    )
     seen = labels(loader)
     first = sum(x < 25 for x in seen)
     assert len(seen) == 10_000 and first == 7_500
 
 
 def test_arrays_keep_their_memory(shards):
-    loader = penstock.Loader([str(p) for p in shards], FIELDS | {"raw": penstock.Bytes("txt")}, batch_size=10, memory="8MiB")
+    loader = penstock.Loader(
+        [str(p) for p in shards],
+        FIELDS | {"raw": penstock.Bytes("txt")},
+        batch_size=10,
+        memory="8MiB",
+    )
     kept = [(batch["label"], batch["raw"][3]) for batch in loader]
     del loader
     gc.collect()
@@ -184,7 +218,11 @@ def test_a_bad_sample_is_raised_or_skipped(shards, tmp_path):
         next(iter(loader))
     loader = penstock.Loader(str(bad), fields, batch_size=3, on_error="skip")
     batch = next(iter(loader))
-    assert batch["label"].tolist() == [1, 0, 3] and batch["__mask__"].tolist() == [True, False, True]
+    assert batch["label"].tolist() == [1, 0, 3] and batch["__mask__"].tolist() == [
+        True,
+        False,
+        True,
+    ]
     report = loader.report()
     assert report["skipped"] == 1 and report["skipped_list"][0][1] == "b"
 
@@ -217,12 +255,15 @@ def test_after_a_fork_it_says_so(shards):
 def test_ctrl_c_stops_it_at_once(shards):
     code = (
         "import penstock, sys\n"
-        f"loader = penstock.Loader({str(shards[0])!r}, {{'label': penstock.Int('cls')}}, batch_size=5)\n"
+        "fields = {'label': penstock.Int('cls')}\n"
+        f"loader = penstock.Loader({str(shards[0])!r}, fields, batch_size=5)\n"
         "print('ready', flush=True)\n"
         "while True:\n  for batch in loader: pass\n"
     )
     env = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
-    with subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
         assert run.stdout.readline() == b"ready\n"
         time.sleep(0.3)
         begin = time.monotonic()
@@ -243,7 +284,9 @@ def test_two_loaders_at_once_and_early_stop(shards):
 
 
 def ranks_of(rank, world, folder, queue):
-    loader = penstock.Loader(folder, FIELDS, batch_size=4, shuffle="global", rank=rank, world_size=world, last="pad")
+    loader = penstock.Loader(
+        folder, FIELDS, batch_size=4, shuffle="global", rank=rank, world_size=world, last="pad"
+    )
     queue.put(labels(loader))
 
 

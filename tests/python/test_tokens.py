@@ -3,9 +3,8 @@
 import struct
 
 import numpy as np
-import pytest
-
 import penstock
+import pytest
 
 CODES = {"uint8": 1, "int16": 3, "int32": 4, "int64": 5, "uint16": 8}
 
@@ -14,13 +13,22 @@ def write_megatron(prefix, documents, dtype="uint16"):
     """As Megatron's IndexedDatasetBuilder does."""
     item = np.dtype(dtype).itemsize
     lengths = np.array([len(one) for one in documents], dtype=np.int32)
-    pointers = np.concatenate([[0], np.cumsum(lengths[:-1].astype(np.int64) * item)]).astype(np.int64)
+    pointers = np.concatenate([[0], np.cumsum(lengths[:-1].astype(np.int64) * item)]).astype(
+        np.int64
+    )
     with open(f"{prefix}.bin", "wb") as bin_file:
         for one in documents:
             bin_file.write(np.asarray(one, dtype=dtype).tobytes())
     with open(f"{prefix}.idx", "wb") as idx:
-        idx.write(b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, CODES[dtype], len(documents), len(documents) + 1))
-        idx.write(lengths.tobytes() + pointers.tobytes() + np.arange(len(documents) + 1, dtype=np.int64).tobytes())
+        idx.write(
+            b"MMIDIDX\x00\x00"
+            + struct.pack("<QBQQ", 1, CODES[dtype], len(documents), len(documents) + 1)
+        )
+        idx.write(
+            lengths.tobytes()
+            + pointers.tobytes()
+            + np.arange(len(documents) + 1, dtype=np.int64).tobytes()
+        )
     return f"{prefix}.idx"
 
 

@@ -1,16 +1,18 @@
 """The loader for PyTorch, with real torch."""
 
-import pytest
-
-torch = pytest.importorskip("torch")
-
 import penstock
 import penstock.torch
+import torch
 
 
 def test_drop_in_for_images_and_labels(image_shards):
-    fields = {"image": penstock.Image("jpg", size=32, dtype="float32"), "label": penstock.Int("cls")}
-    loader = penstock.torch.Loader([str(p) for p in image_shards], fields, batch_size=8, shuffle="global")
+    fields = {
+        "image": penstock.Image("jpg", size=32, dtype="float32"),
+        "label": penstock.Int("cls"),
+    }
+    loader = penstock.torch.Loader(
+        [str(p) for p in image_shards], fields, batch_size=8, shuffle="global"
+    )
     seen = []
     for images, labels in loader:
         assert images.shape == (8, 3, 32, 32) and images.dtype == torch.float32
@@ -20,9 +22,15 @@ def test_drop_in_for_images_and_labels(image_shards):
 
 
 def test_bfloat16_and_names(image_shards):
-    fields = {"image": penstock.Image("jpg", size=32, dtype="bfloat16"), "raw": penstock.Bytes("jpg")}
+    fields = {
+        "image": penstock.Image("jpg", size=32, dtype="bfloat16"),
+        "raw": penstock.Bytes("jpg"),
+    }
     batch = next(iter(penstock.torch.Loader([str(p) for p in image_shards], fields, batch_size=4)))
-    assert batch["image"].dtype == torch.bfloat16 and 0 <= batch[0].float().min() <= batch[0].float().max() <= 1
+    assert (
+        batch["image"].dtype == torch.bfloat16
+        and 0 <= batch[0].float().min() <= batch[0].float().max() <= 1
+    )
     assert batch.mask.all() and len(batch["raw"]) == 4
     moved = batch.to("cpu")
     assert torch.equal(moved["image"], batch["image"])
@@ -61,5 +69,7 @@ def test_a_model_learns_from_it(tmp_path):
 
 def test_a_dataset_in_torchs_dataloader(shards):
     dataset = penstock.Dataset([str(p) for p in shards])
-    loader = torch.utils.data.DataLoader(dataset, batch_size=10, shuffle=True, collate_fn=lambda batch: [s["cls"] for s in batch])
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_size=10, shuffle=True, collate_fn=lambda batch: [s["cls"] for s in batch]
+    )
     assert sorted(int(x) for batch in loader for x in batch) == list(range(100))
