@@ -147,7 +147,7 @@ class Dataset {
   virtual bool sequential_only() const = 0;
   // All on local file systems and not behind a cache: read_now() is as good as async_read().
   virtual bool local() const = 0;
-  virtual io::CacheMode mode() const = 0;  // Of local shards.
+  virtual io::CacheMode mode() const = 0;         // Of local shards.
   virtual void set_mode(io::CacheMode mode) = 0;  // Before the first read.
   virtual std::shared_ptr<cache::Cache> cache() const = 0;
 

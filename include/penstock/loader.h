@@ -35,10 +35,10 @@ enum class FieldKind : uint8_t {
   kImage,  // Decoded, cropped, resized: a dense column.
   kInt,    // Text, or a value inside JSON; the class of a class folder ("cls"). Dense.
   kFloat,
-  kArray,  // .npy of one dtype and shape. Dense.
-  kBytes,  // As they are: ragged.
-  kText,   // Ragged, too; must be UTF-8.
-  kJson,   // Ragged; must be JSON.
+  kArray,   // .npy of one dtype and shape. Dense.
+  kBytes,   // As they are: ragged.
+  kText,    // Ragged, too; must be UTF-8.
+  kJson,    // Ragged; must be JSON.
   kTokens,  // Of a source of tokens: seq_length + 1 numbers. Dense.
 };
 

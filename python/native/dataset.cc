@@ -91,7 +91,8 @@ class Reads {
       const Result<uint64_t> size = dataset_.read_loose(place, fetch.member, into);
       if (!size.ok()) return done(size.error());
       if (*size == into.size()) return done({});
-      return done(make_error(ErrorCode::kChanged, "a file has another size than when it was indexed"));
+      return done(
+          make_error(ErrorCode::kChanged, "a file has another size than when it was indexed"));
     }
     dataset_.async_read(place.shard, place.members[fetch.member].offset, io::MemorySlice(into),
                         [this](const Result<void>& outcome) { done(outcome); });

@@ -141,13 +141,13 @@ void bind_settings(nb::module_& module) {
 }
 
 std::unique_ptr<Loader> open_loader(const Settings& settings, const nb::object& on_progress) {
-  return open_aside<std::unique_ptr<Loader>>(
-      settings.options.open, settings.cache_dirs, settings.cache_quota, on_progress,
-      [&](const data::OpenOptions& ready) {
-        LoaderOptions options = settings.options;
-        options.open = ready;
-        return Loader::open(options);
-      });
+  return open_aside<std::unique_ptr<Loader>>(settings.options.open, settings.cache_dirs,
+                                             settings.cache_quota, on_progress,
+                                             [&](const data::OpenOptions& ready) {
+                                               LoaderOptions options = settings.options;
+                                               options.open = ready;
+                                               return Loader::open(options);
+                                             });
 }
 
 nb::dict report_dict(const loader::Report& report) {

@@ -21,12 +21,14 @@ namespace {
 
 constexpr std::string_view kFooter =
     "Examples:\n"
-    "  penstock load 'train-{000000..000099}.tar' --batch 256 --image 224 --step-time 100ms --explain\n"
+    "  penstock load 'train-{000000..000099}.tar' --batch 256 --image 224 --step-time 100ms "
+    "--explain\n"
     "  penstock load s3://bucket/train/ --cache-dir /nvme/cache --bytes jpg --shuffle global\n"
     "  penstock load imagenet/train --image 224 --crop random --dtype float16 --batches 200\n"
     "  penstock load 'train-*.tar' --shuffle local --dry-run        how good is the shuffle?\n"
     "\n"
-    "Without --image, --int, --text or --bytes a batch has the bytes of every field of the first sample.";
+    "Without --image, --int, --text or --bytes a batch has the bytes of every field of the first "
+    "sample.";
 
 struct LoadArguments {
   std::vector<std::string> sources;
@@ -127,7 +129,10 @@ nlohmann::json report_json(const loader::Report& report, const loader::Explanati
 class LoadRun {
  public:
   LoadRun(const LoadArguments& arguments, loader::Loader& loader, std::stop_token stop)
-      : arguments_(arguments), loader_(loader), stop_(std::move(stop)), progress_("penstock load") {}
+      : arguments_(arguments),
+        loader_(loader),
+        stop_(std::move(stop)),
+        progress_("penstock load") {}
 
   Result<void> run() {
     if (!arguments_.step_time.empty()) step_ = PENSTOCK_TRY(parse_duration(arguments_.step_time));
@@ -197,8 +202,8 @@ Result<std::string> dry_run(const LoadArguments& arguments, loader::Loader& load
                              .streams = options.streams,
                              .window_samples = state.window_samples},
                             samples);
-  const loader::ShuffleQuality quality = loader::measure_shuffle(
-      order, samples, uint64_t{options.batch_size} * options.world_size);
+  const loader::ShuffleQuality quality =
+      loader::measure_shuffle(order, samples, uint64_t{options.batch_size} * options.world_size);
   if (arguments.json) {
     return nlohmann::json{{"schema", 1},
                           {"samples", loader.samples()},
@@ -213,7 +218,8 @@ Result<std::string> dry_run(const LoadArguments& arguments, loader::Loader& load
   }
   return fmt::format(
       "{} samples in {} shards; {} steps of {} for each of {} ranks\n"
-      "shuffle {}: {:.1f} shards in a step's batch (a perfect shuffle: {:.1f}); samples that lie side by "
+      "shuffle {}: {:.1f} shards in a step's batch (a perfect shuffle: {:.1f}); samples that lie "
+      "side by "
       "side come {:.1f} % of an epoch apart (perfect: 33.3 %)\n"
       "first batch after {}\n",
       group_digits(loader.samples()), group_digits(samples.size()), group_digits(loader.steps()),
@@ -235,7 +241,8 @@ int run_load(const LoadArguments& arguments) {
     indexing.show(fmt::format("indexing: {} of {} shards, {}", now.shards_indexed, now.shards,
                               format_share(now.bytes_done, now.bytes)));
   };
-  Result<std::vector<loader::Field>> fields = make_fields(arguments.fields, arguments.sources, *options);
+  Result<std::vector<loader::Field>> fields =
+      make_fields(arguments.fields, arguments.sources, *options);
   if (!fields.ok()) return fail(fields.error());
   options->fields = std::move(*fields);
   const Result<std::unique_ptr<loader::Loader>> opened = loader::Loader::open(*options);
@@ -258,7 +265,8 @@ int run_load(const LoadArguments& arguments) {
 void add_order(CLI::App& command, LoadArguments& arguments) {
   command.add_option("--shuffle", arguments.shuffle, "none, global, local or resampled")
       ->type_name("HOW");
-  command.add_option("--seed", arguments.seed, "Of the order and of what is random")->type_name("N");
+  command.add_option("--seed", arguments.seed, "Of the order and of what is random")
+      ->type_name("N");
   command.add_option("--rank", arguments.rank, "Which of the ranks this is")->type_name("N");
   command.add_option("--world-size", arguments.world_size, "How many ranks there are")
       ->type_name("N");
@@ -303,7 +311,8 @@ void add_load_command(CLI::App& app, Run& run) {
                     "Leave out samples that cannot be read or decoded, and list them");
   command->add_option("--batches", arguments->batches, "Stop after so many (default: an epoch)")
       ->type_name("N");
-  command->add_option("--time", arguments->time, "Stop after so long, as in 30s")->type_name("TIME");
+  command->add_option("--time", arguments->time, "Stop after so long, as in 30s")
+      ->type_name("TIME");
   command
       ->add_option("--step-time", arguments->step_time,
                    "Pretend that a training step takes so long, as in 100ms")

@@ -24,15 +24,15 @@ Result<decode::Crop> parse_crop(const std::string& name) {
 }
 
 Result<loader::Field> image_field(const FieldArguments& arguments) {
-  loader::Field field{.name = "image",
-                      .kind = loader::FieldKind::kImage,
-                      .from = split(arguments.image_from)};
+  loader::Field field{
+      .name = "image", .kind = loader::FieldKind::kImage, .from = split(arguments.image_from)};
   field.image.height = field.image.width = arguments.image;
   field.image.crop = PENSTOCK_TRY(parse_crop(arguments.crop));
   field.image.flip = field.image.crop == decode::Crop::kRandom ? 0.5 : 0;
   field.image.dtype = PENSTOCK_TRY(decode::parse_dtype(arguments.dtype));
   if (arguments.layout != "CHW" && arguments.layout != "HWC")
-    return make_error(ErrorCode::kInvalid, fmt::format("--layout {}: CHW or HWC", arguments.layout));
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("--layout {}: CHW or HWC", arguments.layout));
   field.image.layout = arguments.layout == "CHW" ? decode::Layout::kChw : decode::Layout::kHwc;
   return field;
 }
@@ -53,8 +53,7 @@ Result<std::vector<loader::Field>> all_fields(const std::vector<std::string>& so
 }  // namespace
 
 void add_field_options(CLI::App& command, FieldArguments& arguments) {
-  command
-      .add_option("--image", arguments.image, "Decode images, to so many pixels each way")
+  command.add_option("--image", arguments.image, "Decode images, to so many pixels each way")
       ->type_name("SIZE");
   command.add_option("--image-from", arguments.image_from, "Their extensions")->type_name("EXT,…");
   command.add_option("--crop", arguments.crop, "none, center or random (with flips)")

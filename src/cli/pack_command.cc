@@ -38,12 +38,12 @@ int fail(const Error& error) {
 
 std::string summary(const pack::PackReport& report, const PackArguments& arguments) {
   const pack::PackProgress& totals = report.totals;
-  return fmt::format("{} images of {} classes in {} shards, {}; {} made smaller, {} left out\n{}",
-                     group_digits(totals.samples - report.failed), report.classes.size(),
-                     totals.shards, format_size(totals.bytes_out), group_digits(report.resized),
-                     group_digits(report.failed),
-                     fmt::format("Try: penstock load '{}/{}-*.tar' --image 224 --crop random --explain\n",
-                                 arguments.options.to, arguments.options.prefix));
+  return fmt::format(
+      "{} images of {} classes in {} shards, {}; {} made smaller, {} left out\n{}",
+      group_digits(totals.samples - report.failed), report.classes.size(), totals.shards,
+      format_size(totals.bytes_out), group_digits(report.resized), group_digits(report.failed),
+      fmt::format("Try: penstock load '{}/{}-*.tar' --image 224 --crop random --explain\n",
+                  arguments.options.to, arguments.options.prefix));
 }
 
 std::string json(const pack::PackReport& report) {
@@ -65,8 +65,7 @@ std::string json(const pack::PackReport& report) {
 Result<void> make_index(const pack::PackOptions& options) {
   data::OpenOptions open;
   open.cancel = options.cancel;
-  PENSTOCK_TRY(
-      data::Dataset::open({fmt::format("{}/{}-*.tar", options.to, options.prefix)}, open));
+  PENSTOCK_TRY(data::Dataset::open({fmt::format("{}/{}-*.tar", options.to, options.prefix)}, open));
   return {};
 }
 
@@ -108,7 +107,8 @@ void add_pack_command(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<PackArguments>();
   CLI::App* pack = app.add_subcommand("pack", "Make shards of many small files");
   pack->require_subcommand(1);
-  CLI::App* command = pack->add_subcommand("images", "Class folders to tar shards, with their index");
+  CLI::App* command =
+      pack->add_subcommand("images", "Class folders to tar shards, with their index");
   pack::PackOptions& options = arguments->options;
   command->add_option("FROM", options.from, "A folder per class, or images")
       ->required()
@@ -123,7 +123,8 @@ void add_pack_command(CLI::App& app, Run& run) {
       ->type_name("PIXELS");
   command->add_option("--quality", options.quality, "Of JPEGs that are made")
       ->check(CLI::Range(1, 100));
-  command->add_flag("--shuffle", options.shuffle, "Mix the classes, so that any order is a good one");
+  command->add_flag("--shuffle", options.shuffle,
+                    "Mix the classes, so that any order is a good one");
   command->add_option("--seed", options.seed, "Of --shuffle")->type_name("N");
   command->add_flag("--names", options.names, "Keep where each came from, as .json");
   command->add_flag("--no-check", arguments->no_check, "Do not decode what is only copied");

@@ -24,7 +24,8 @@ class FakeDataset final : public data::Dataset {
     uint32_t padding_max = 3000;
   };
 
-  explicit FakeDataset(Options options) : options_(std::move(options)), reads_("fake-read", 4, 4096) {
+  explicit FakeDataset(Options options)
+      : options_(std::move(options)), reads_("fake-read", 4, 4096) {
     uint64_t number = 0;
     for (const uint32_t count : options_.shard_samples) add_shard(count, number);
   }

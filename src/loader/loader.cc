@@ -268,10 +268,11 @@ Report LoaderImpl::report() const {
 Result<uint64_t> stream_memory(const LoaderOptions& options, uint64_t streams) {
   const uint64_t needed = streams * (options.window_bytes + 2 * StreamShards::kChunk);
   if (needed <= options.memory_bytes / 2) return needed;
-  return make_error(ErrorCode::kInvalid,
-                    fmt::format("shuffle='local' of compressed shards keeps {} streams of {}, {} in "
-                                "all: give twice that as memory, or a smaller window",
-                                streams, format_size(options.window_bytes), format_size(needed)));
+  return make_error(
+      ErrorCode::kInvalid,
+      fmt::format("shuffle='local' of compressed shards keeps {} streams of {}, {} in "
+                  "all: give twice that as memory, or a smaller window",
+                  streams, format_size(options.window_bytes), format_size(needed)));
 }
 
 Result<std::shared_ptr<data::Dataset>> open_source(const Source& source,

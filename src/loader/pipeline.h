@@ -23,8 +23,8 @@
 #include "base/thread_pool.h"
 #include "loader/batch_work.h"
 #include "loader/slot_decoder.h"
-#include "loader/stream_shards.h"
 #include "loader/stats.h"
+#include "loader/stream_shards.h"
 
 namespace penstock::loader {
 

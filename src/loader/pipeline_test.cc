@@ -23,7 +23,8 @@ Field int_field(std::string name, std::string ext) {
 
 PipelineOptions test_options(uint32_t batch_size) {
   PipelineOptions options;
-  options.fields = {bytes_field("text", "txt"), int_field("number", "txt"), int_field("label", "cls")};
+  options.fields = {bytes_field("text", "txt"), int_field("number", "txt"),
+                    int_field("label", "cls")};
   options.batch_size = batch_size;
   options.memory_bytes = 16 * kMiB;
   options.threads = 3;
@@ -104,7 +105,8 @@ TEST_P(PipelineTest, ABrokenShardIsNamedAndTheNextBatchIsFine) {
   ASSERT_THAT(broken, IsOk());
   const Result<void> outcome = pipeline->wait(**broken);
   ASSERT_THAT(outcome, FailsWith(ErrorCode::kIo));
-  EXPECT_THAT(outcome.error().detail, HasSubstr("shard-1: sample 'key-15' (number 15): a broken shard"));
+  EXPECT_THAT(outcome.error().detail,
+              HasSubstr("shard-1: sample 'key-15' (number 15): a broken shard"));
   const auto fine = pipeline->start(order_of({1, 5, 25}), {});
   ASSERT_THAT(fine, IsOk());
   EXPECT_THAT(pipeline->wait(**fine), IsOk());

@@ -11,7 +11,8 @@ namespace penstock::loader {
 namespace {
 
 // Expected number of different shards among `draws` samples without regard to order.
-double perfect_shards(const std::vector<uint64_t>& shard_samples, uint64_t samples, uint64_t draws) {
+double perfect_shards(const std::vector<uint64_t>& shard_samples, uint64_t samples,
+                      uint64_t draws) {
   double expected = 0;
   for (const uint64_t count : shard_samples) {
     const double share = static_cast<double>(count) / static_cast<double>(samples);

@@ -79,7 +79,8 @@ Result<StreamShards::Chunk> StreamShards::chunk_of(Id id) {
     if (ended) stream.reader.reset();
     const Chunk chunk = std::move(bytes);
     keep({id.shard, number}, chunk);
-    if (number == id.chunk || ended) return number == id.chunk ? chunk : std::make_shared<const std::vector<std::byte>>();
+    if (number == id.chunk || ended)
+      return number == id.chunk ? chunk : std::make_shared<const std::vector<std::byte>>();
   }
 }
 

@@ -55,8 +55,8 @@ class TokenDatasetImpl final : public TokenDataset {
 
   Result<data::SamplePlace> place(uint64_t sample) override {
     data::SamplePlace place;
-    place.index = std::make_shared<TokenSample>(begin_ + sample * step_bytes_,
-                                                step_bytes_ + token_bytes_);
+    place.index =
+        std::make_shared<TokenSample>(begin_ + sample * step_bytes_, step_bytes_ + token_bytes_);
     place.members = place.index->members(0);
     return place;
   }
@@ -101,10 +101,11 @@ Result<std::unique_ptr<TokenDataset>> TokenDataset::open(const std::string& addr
   uint64_t tokens = 0;
   for (uint64_t i = 0; i < file->sequences(); ++i) {
     if (file->offset(i) != file->offset(0) + tokens * size) {
-      return make_error(ErrorCode::kUnsupported,
-                        fmt::format("{}: sequence {} does not begin where the one before ends: only "
-                                    "tokens that lie back to back can be cut into samples",
-                                    address, i));
+      return make_error(
+          ErrorCode::kUnsupported,
+          fmt::format("{}: sequence {} does not begin where the one before ends: only "
+                      "tokens that lie back to back can be cut into samples",
+                      address, i));
     }
     tokens += file->length(i);
   }

@@ -121,8 +121,8 @@ class Kitchen {
     if (!shrink && !options_.check) return {};
     const std::vector<std::byte> pixels = PENSTOCK_TRY(decoder.decode_whole(picture.bytes, &info));
     if (!shrink) return {};
-    picture.bytes = PENSTOCK_TRY(decode::encode_jpeg(pixels, info.width, info.height,
-                                                     options_.max_side, options_.quality));
+    picture.bytes = PENSTOCK_TRY(
+        decode::encode_jpeg(pixels, info.width, info.height, options_.max_side, options_.quality));
     picture.extension = "jpg";
     picture.resized = true;
     return {};
@@ -147,8 +147,8 @@ Result<void> write_picture(ShardWriter& writer, const PackOptions& options, uint
   const std::string label = std::to_string(picture.label);
   std::string origin;
   if (options.names)
-    origin = nlohmann::json{{"file", picture.file}}.dump(
-        -1, ' ', false, nlohmann::json::error_handler_t::replace);
+    origin = nlohmann::json{{"file", picture.file}}.dump(-1, ' ', false,
+                                                         nlohmann::json::error_handler_t::replace);
   uint64_t bytes = tar_member_bytes(picture.bytes.size()) + tar_member_bytes(label.size());
   if (options.names) bytes += tar_member_bytes(origin.size());
   PENSTOCK_TRY(writer.begin_sample(bytes));
@@ -190,8 +190,9 @@ Result<PackReport> pack_images(const PackOptions& options) {
   const auto dataset = PENSTOCK_TRY(data::Dataset::open({options.from}, open));
   for (const data::Shard& shard : dataset->shards()) {
     if (shard.loose) continue;
-    return make_error(ErrorCode::kInvalid,
-                      fmt::format("{} is no folder of images: it has shards already", options.from));
+    return make_error(
+        ErrorCode::kInvalid,
+        fmt::format("{} is no folder of images: it has shards already", options.from));
   }
   const auto store = PENSTOCK_TRY(open_target(options));
   PackReport report;
