@@ -19,8 +19,12 @@ namespace penstock::loader {
 
 namespace {
 
-constexpr uint32_t kAheadLocal = 8;
-constexpr uint32_t kAheadRemote = 64;
+// Batches ahead: two at least, one to hand out and one to work on. More hide the latency of reads; what
+// they take beyond that is memory, and time to get it.
+constexpr uint32_t kAheadMin = 2;
+constexpr uint32_t kAheadLocalMax = 8;
+constexpr uint64_t kAheadLocalBytes = 512 * kMiB;
+constexpr uint32_t kAheadRemoteMax = 64;
 constexpr Nanoseconds kSayAfter = std::chrono::seconds(30);
 
 class LoaderImpl final : public Loader {
@@ -32,9 +36,7 @@ class LoaderImpl final : public Loader {
         datasets_(std::move(datasets)),
         page_cache_(std::move(page_cache)),
         pipeline_(std::move(pipeline)) {
-    bool local = true;
-    for (const auto& dataset : datasets_) local &= dataset->local();
-    ahead_ = options.batches_ahead > 0 ? options.batches_ahead : local ? kAheadLocal : kAheadRemote;
+    ahead_ = options.batches_ahead > 0 ? options.batches_ahead : enough_ahead();
   }
   ~LoaderImpl() override { stop(); }
 
@@ -64,6 +66,7 @@ class LoaderImpl final : public Loader {
     std::optional<Error> error;
   };
 
+  uint32_t enough_ahead() const;
   void start();
   void stop();
   void plan(std::stop_token stop, uint64_t epoch, uint64_t begin);
@@ -90,6 +93,22 @@ class LoaderImpl final : public Loader {
   std::optional<Clock::time_point> left_;   // When the last one did.
   std::jthread planner_;                    // Last: uses the others.
 };
+
+uint32_t LoaderImpl::enough_ahead() const {
+  bool local = true;
+  uint64_t bytes = 0;
+  uint64_t samples = 0;
+  for (const auto& dataset : datasets_) {
+    local &= dataset->local();
+    bytes += dataset->bytes();
+    samples += dataset->samples();
+  }
+  if (!local) return kAheadRemoteMax;
+  const uint64_t batch = Layout(options_.fields, options_.batch_size).bytes +
+                         options_.batch_size * bytes / std::max<uint64_t>(1, samples);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(
+      kAheadLocalBytes / std::max<uint64_t>(1, batch), kAheadMin, kAheadLocalMax));
+}
 
 void LoaderImpl::start() {
   if (planner_.joinable()) return;
@@ -328,7 +347,11 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
         PENSTOCK_TRY(stream_memory(options, sequence.state().streams / options.world_size));
     pipeline.memory_bytes -= pipeline.stream_bytes;
   }
-  if (options.open.file_system == nullptr)
+  // Registering takes the memory at once, on one thread: only for who gains by it.
+  bool direct = false;
+  for (const auto& dataset : datasets)
+    direct |= dataset->local() && dataset->mode() == io::CacheMode::kDirect;
+  if (direct && options.open.file_system == nullptr)
     pipeline.registrar = PENSTOCK_TRY(io::process_file_system())->registrar();
   options.open.on_progress = {};  // What it tells may be gone from now on.
   auto made = PENSTOCK_TRY(Pipeline::create(std::move(pipeline), datasets));
