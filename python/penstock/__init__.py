@@ -18,6 +18,7 @@ from ._errors import (
     UnsupportedError,
 )
 from .dataset import Dataset
+from .explain import Explanation, explain
 from .fields import Array, Bytes, Field, Float, Image, Int, Json, Text
 from .loader import Loader
 from .ragged import Ragged
@@ -32,6 +33,7 @@ __all__ = [
     "CorruptError",
     "Dataset",
     "ExistsError",
+    "Explanation",
     "Field",
     "Float",
     "Image",
@@ -47,4 +49,5 @@ __all__ = [
     "TimedOutError",
     "Tokens",
     "UnsupportedError",
+    "explain",
 ]
