@@ -37,9 +37,8 @@ class Explanation:
         def ms(seconds):
             return f"{seconds * 1e3:.3g} ms"
 
-        lines = [
-            f"the loader alone    {ms(self.isolated)} a batch (first one {ms(self.first_batch)})"
-        ]
+        alone, first = ms(self.isolated), ms(self.first_batch)
+        lines = [f"the loader alone    {alone} a batch (first one {first})"]
         if self.single_process is not None:
             lines.append(f"  in this process   {ms(self.single_process)} a batch (num_workers=0)")
         if self.step is not None:
@@ -102,11 +101,7 @@ def _time_together(loader: Iterable, step: Callable, batches: int) -> float:
 def _in_this_process(loader, batches: int) -> float | None:
     """The same torch DataLoader without worker processes."""
     workers = getattr(loader, "num_workers", 0)
-    if (
-        not workers
-        or not hasattr(loader, "dataset")
-        or getattr(loader, "batch_sampler", None) is None
-    ):
+    if not workers or getattr(loader, "batch_sampler", None) is None:
         return None
     import torch
 

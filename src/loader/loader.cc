@@ -322,6 +322,12 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
     for (const data::Shard& shard : dataset->shards()) counts.push_back(shard.samples);
     bytes.push_back(dataset->bytes());
     all_bytes += dataset->bytes();
+    if (!dataset->local() && options.open.cache == nullptr) {
+      log_once(LogLevel::kWarn, "loader.no-cache",
+               "this data is remote and no cache is given: every epoch reads all of it again; "
+               "cache_dir= keeps it on a local drive",
+               {{"data", dataset->shards().front().name}, {"size", format_size(dataset->bytes())}});
+    }
     if (dataset->sequential_only() && options.shuffle == Shuffle::kGlobal) {
       return make_error(
           ErrorCode::kUnsupported,
