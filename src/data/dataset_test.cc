@@ -96,6 +96,15 @@ TEST_F(DatasetTest, AnIndexIsKeptBesideTheData) {
   EXPECT_EQ(read_all(*dataset), expected);
 }
 
+TEST_F(DatasetTest, IndexesThatDoNotFitInMemoryAreReadAgain) {
+  const Samples expected = write_tars(5, 20);
+  OpenOptions small = options();
+  small.index_memory_bytes = 1;
+  const auto dataset = open({"/data"}, small);
+  ASSERT_NE(dataset, nullptr);
+  for (int round = 0; round < 3; ++round) ASSERT_EQ(read_all(*dataset), expected);
+}
+
 TEST_F(DatasetTest, AChangedShardIsIndexedAgainAlone) {
   Samples expected = write_tars(3, 10);
   ASSERT_NE(open({"/data"}), nullptr);

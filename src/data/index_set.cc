@@ -257,6 +257,12 @@ Result<std::shared_ptr<const ShardIndex>> IndexSet::load(size_t shard) {
   return std::shared_ptr<const ShardIndex>(PENSTOCK_TRY(std::move(index)));
 }
 
+bool IndexSet::is_kept(size_t shard) {
+  Slot& slot = *slot_of_[shard];
+  std::lock_guard lock(slot.mutex);
+  return !slot.index;
+}
+
 Result<std::shared_ptr<const ColumnIndex>> IndexSet::load_kept(Slot& slot) {
   Result<std::shared_ptr<const ColumnIndex>> index = read_index(fs_, slot.place->path, slot.entry);
   if (index.ok()) return index;
