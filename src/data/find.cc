@@ -28,7 +28,7 @@ bool ends_with_one_of(std::string_view name, std::span<const std::string_view> e
   return std::ranges::any_of(endings, [name](std::string_view end) { return name.ends_with(end); });
 }
 
-// "tree:/data" and "/data" of the store "tree:/data"; without wildcards, all that is below.
+// A list of shards, as wids has them.
 bool is_wids_address(std::string_view address) {
   return address.ends_with(".json") && address.find_first_of("*?[{") == std::string_view::npos;
 }

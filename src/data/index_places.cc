@@ -27,8 +27,8 @@ std::vector<IndexPlace> index_places(const Source& source, const std::string& fo
                                      const std::string& index_dir, bool real_file_system) {
   std::vector<IndexPlace> places;
   if (!source.root.empty()) {
-    const std::string path = source.path_of(folder + kIndexName);
-    if (!real_file_system || !is_network_mount(source.root)) places.push_back({path, ""});
+    const bool here = !real_file_system || !is_network_mount(source.root);
+    places.push_back({source.path_of(folder + kIndexName), "", here});
   }
   if (!index_dir.empty()) {
     const std::string whose = identity_of(source, real_file_system) + folder;

@@ -128,6 +128,7 @@ Result<void> IndexSet::take_lock(Folder& folder) {
   folder.lock.reset();
   for (; folder.writes_to < folder.places.size(); ++folder.writes_to) {
     const IndexPlace& place = folder.places[folder.writes_to];
+    if (!place.writable) continue;
     // A newer version's is not ours to replace.
     const Result<IndexTable> table = read_index_table(fs_, place.path);
     if (!table.ok() && table.error().code == ErrorCode::kUnsupported) continue;
@@ -223,12 +224,15 @@ bool IndexSet::save_to(Folder& folder, const IndexPlace& place) {
              {{"index", place.path}, {"reason", table.error().to_string()}});
     return false;
   }
-  for (Slot* slot : folder.unsaved) {
-    if (const IndexEntry* const entry = table->find(slot->entry.name)) slot->entry = *entry;
+  for (Slot* slot : std::exchange(folder.unsaved, {})) {
     slot->place = &place;
     slot->index.reset();
   }
-  folder.unsaved.clear();
+  // The blocks that were there before have moved.
+  for (Slot* slot : folder.slots) {
+    const IndexEntry* const entry = slot->place == &place ? table->find(slot->entry.name) : nullptr;
+    if (entry != nullptr && entry->same_shard(slot->entry)) slot->entry = *entry;
+  }
   return true;
 }
 
@@ -279,7 +283,7 @@ Result<std::shared_ptr<const ColumnIndex>> IndexSet::load_kept(Slot& slot) {
 
 Result<std::shared_ptr<const ColumnIndex>> IndexSet::make_again(Slot& slot) {
   const ScannedShard scanned = PENSTOCK_TRY(
-      scan_shard(sources_[slot.source], *slot.object, settings_.format, settings_.cancel, nullptr));
+      scan_shard(sources_[slot.source], *slot.object, settings_.format, /*cancel=*/{}, nullptr));
   if (scanned.index->samples() != slot.entry.samples) {
     return make_error(ErrorCode::kChanged,
                       fmt::format("{} has {} samples, and had {} when the dataset was opened",
