@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "base/glob.h"
+#include "data/links.h"
 #include "data/sample_names.h"
 #include "data/sidecar.h"
 #include "store/selection.h"
@@ -33,6 +35,17 @@ bool is_wids_address(std::string_view address) {
   return address.ends_with(".json") && address.find_first_of("*?[{") == std::string_view::npos;
 }
 
+// A path, without a '/' at its end; empty for other addresses.
+std::string path_of_address(const std::string& address) {
+  std::string path = address.starts_with("tree:") ? address.substr(5) : address;
+  const size_t colon = address.find(':');
+  const bool other = !address.starts_with("tree:") && colon != std::string::npos &&
+                     address.find_first_of("./") > colon;
+  if (other) return "";
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
 // What all keys of a single address begin with and its class folders do not.
 std::string root_of(const std::string& address) {
   if (!address.starts_with(kS3)) return "";  // Their store begins there.
@@ -52,6 +65,7 @@ class Finder {
       : addresses_(addresses), options_(options), fs_(fs) {}
 
   Result<Found> run() {
+    if (options_.file_system == nullptr) PENSTOCK_TRY(make_paths_absolute());
     PENSTOCK_TRY(expand_wids());
     PENSTOCK_TRY(list());
     if (options_.cancel.stop_requested()) {
@@ -118,6 +132,21 @@ class Finder {
     return make_error(ErrorCode::kNotFound, fmt::format("there is nothing at {}", missing));
   }
 
+  // A store of a relative path follows no links, and does not know where it is.
+  Result<void> make_paths_absolute() {
+    for (std::string& address : addresses_) {
+      const std::string path = path_of_address(address);
+      if (path.empty() || path.starts_with('/')) continue;
+      std::error_code error;
+      const std::filesystem::path here = std::filesystem::current_path(error);
+      if (error) return errno_error(error.value(), "the current directory");
+      const size_t begin = path.starts_with("./") ? path.find_first_not_of('/', 1) : 0;
+      const std::string rest = path == "." || begin == std::string::npos ? "" : path.substr(begin);
+      address = fmt::format("tree:{}{}{}", here.string(), rest.empty() ? "" : "/", rest);
+    }
+    return {};
+  }
+
   // A list of shards stands for its shards.
   Result<void> expand_wids() {
     std::vector<std::string> expanded;
@@ -165,11 +194,61 @@ class Finder {
     if (addresses_.size() == 1) root_ = root_of(addresses_[0]);
     const store::Selection selection = PENSTOCK_TRY(select(addresses_));
     found_.sources = PENSTOCK_TRY(open_sources(selection));
-    return visit_all(selection, found_.sources,
-                     [this](size_t source, const store::ObjectInfo& object) {
-                       add(static_cast<uint32_t>(source), object);
-                       return !options_.cancel.stop_requested();
-                     });
+    const Result<void> visited = visit_all(selection, found_.sources,
+                                           [this](size_t source, const store::ObjectInfo& object) {
+                                             add(static_cast<uint32_t>(source), object);
+                                             return !options_.cancel.stop_requested();
+                                           });
+    if (!visited.ok() && visited.error().code != ErrorCode::kNotFound) return visited;
+    // A link is the better explanation of something that is not there.
+    for (uint32_t i = 0; i < found_.sources.size(); ++i) PENSTOCK_TRY(check_links(i));
+    return visited;
+  }
+
+  Result<void> check_links(uint32_t index) {
+    const Source& source = found_.sources[index];
+    LinkSearch search{source.root, {source.root}, false, {}};
+    for (const std::string& address : addresses_) {
+      search.deep = search.deep || path_of_address(address) == source.root;
+    }
+    if (!search.deep) {
+      for (const Listed& listed : listed_) {
+        if (listed.source != index) continue;
+        const std::string folder = io::parent_path(source.path_of(listed.file.key));
+        if (folder != search.folders.back()) search.folders.push_back(folder);
+      }
+    }
+    search.is_wanted = [&](const std::string& path, bool is_folder) {
+      return (is_folder || is_of_format(kind_of_name(path))) && (search.deep || is_named(path));
+    };
+    return refuse_links_to_elsewhere(fs_, search);
+  }
+
+  // Whether an address matches this path. Seldom asked: patterns of many names are not kept.
+  bool is_named(const std::string& path) const {
+    return std::ranges::any_of(addresses_, [&](const std::string& address) {
+      const auto names = expand_braces(path_of_address(address), store::Selection::kNamesMax);
+      return names.ok() && std::ranges::any_of(*names, [&](const std::string& name) {
+               return Glob(name).matches(path);
+             });
+    });
+  }
+
+  // Whether a file of this kind would be taken.
+  bool is_of_format(NameKind kind) const {
+    switch (options_.format) {
+      case Format::kTar:
+        return kind == NameKind::kTar;
+      case Format::kTfRecord:
+        return kind == NameKind::kTfRecord;
+      case Format::kFolder:
+        return kind == NameKind::kImage;
+      case Format::kFiles:
+        return kind != NameKind::kHidden;
+      case Format::kAuto:
+        break;
+    }
+    return kind != NameKind::kHidden && kind != NameKind::kOther;
   }
 
   void add(uint32_t source, const store::ObjectInfo& object) {
