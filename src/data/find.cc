@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <set>
 
-#include "base/glob.h"
+#include "data/addresses.h"
 #include "data/links.h"
 #include "data/sample_names.h"
 #include "data/sidecar.h"
@@ -20,7 +19,6 @@ namespace {
 
 constexpr uint64_t kWidsBytesMax = 256 * kMiB;
 constexpr size_t kMissingShown = 3;
-constexpr std::string_view kS3 = "s3://";
 
 constexpr std::array<std::string_view, 10> kTarEndings = {
     ".tar",  ".tar.gz",  ".tgz",  ".tar.zst", ".tar.zstd",
@@ -30,42 +28,15 @@ bool ends_with_one_of(std::string_view name, std::span<const std::string_view> e
   return std::ranges::any_of(endings, [name](std::string_view end) { return name.ends_with(end); });
 }
 
-// A list of shards, as wids has them.
-bool is_wids_address(std::string_view address) {
-  return address.ends_with(".json") && address.find_first_of("*?[{") == std::string_view::npos;
-}
-
-// A path, without a '/' at its end; empty for other addresses.
-std::string path_of_address(const std::string& address) {
-  std::string path = address.starts_with("tree:") ? address.substr(5) : address;
-  const size_t colon = address.find(':');
-  const bool other = !address.starts_with("tree:") && colon != std::string::npos &&
-                     address.find_first_of("./") > colon;
-  if (other) return "";
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-  return path;
-}
-
-// What all keys of a single address begin with and its class folders do not.
-std::string root_of(const std::string& address) {
-  if (!address.starts_with(kS3)) return "";  // Their store begins there.
-  std::string key = address.substr(std::min(address.find('/', kS3.size()), address.size() - 1) + 1);
-  const size_t wild = key.find_first_of("*?[{\\");
-  if (wild != std::string::npos) {
-    const size_t slash = key.rfind('/', wild);
-    return slash == std::string::npos ? "" : key.substr(0, slash + 1);
-  }
-  while (key.ends_with('/')) key.pop_back();
-  return key.empty() ? "" : key + "/";
-}
-
 class Finder {
  public:
   Finder(const std::vector<std::string>& addresses, const OpenOptions& options, io::FileSystem& fs)
       : addresses_(addresses), options_(options), fs_(fs) {}
 
   Result<Found> run() {
-    if (options_.file_system == nullptr) PENSTOCK_TRY(make_paths_absolute());
+    if (options_.file_system == nullptr) {
+      for (std::string& address : addresses_) address = PENSTOCK_TRY(make_path_absolute(address));
+    }
     PENSTOCK_TRY(expand_wids());
     PENSTOCK_TRY(list());
     if (options_.cancel.stop_requested()) {
@@ -132,21 +103,6 @@ class Finder {
     return make_error(ErrorCode::kNotFound, fmt::format("there is nothing at {}", missing));
   }
 
-  // A store of a relative path follows no links, and does not know where it is.
-  Result<void> make_paths_absolute() {
-    for (std::string& address : addresses_) {
-      const std::string path = path_of_address(address);
-      if (path.empty() || path.starts_with('/')) continue;
-      std::error_code error;
-      const std::filesystem::path here = std::filesystem::current_path(error);
-      if (error) return errno_error(error.value(), "the current directory");
-      const size_t begin = path.starts_with("./") ? path.find_first_not_of('/', 1) : 0;
-      const std::string rest = path == "." || begin == std::string::npos ? "" : path.substr(begin);
-      address = fmt::format("tree:{}{}{}", here.string(), rest.empty() ? "" : "/", rest);
-    }
-    return {};
-  }
-
   // A list of shards stands for its shards.
   Result<void> expand_wids() {
     std::vector<std::string> expanded;
@@ -179,19 +135,11 @@ class Finder {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  // Relative ones are beside the list.
-  static std::string wids_address(const std::string& list, const std::string& url) {
-    const bool whole = url.starts_with('/') || url.find("://") != std::string::npos;
-    const std::string folder = list.substr(0, list.size() - base_name(list).size());
-    if (whole) return url;
-    return folder + (list.starts_with(kS3) ? glob_escape(url) : url);
-  }
-
   Result<void> list() {
     if (addresses_.empty()) {
       return make_error(ErrorCode::kInvalid, "a dataset needs an address: a path or s3://…");
     }
-    if (addresses_.size() == 1) root_ = root_of(addresses_[0]);
+    if (addresses_.size() == 1) root_ = root_of_address(addresses_[0]);
     const store::Selection selection = PENSTOCK_TRY(select(addresses_));
     found_.sources = PENSTOCK_TRY(open_sources(selection));
     const Result<void> visited = visit_all(selection, found_.sources,
@@ -219,19 +167,10 @@ class Finder {
       }
     }
     search.is_wanted = [&](const std::string& path, bool is_folder) {
-      return (is_folder || is_of_format(kind_of_name(path))) && (search.deep || is_named(path));
+      return (is_folder || is_of_format(kind_of_name(path))) &&
+             (search.deep || is_named_by(addresses_, path));
     };
     return refuse_links_to_elsewhere(fs_, search);
-  }
-
-  // Whether an address matches this path. Seldom asked: patterns of many names are not kept.
-  bool is_named(const std::string& path) const {
-    return std::ranges::any_of(addresses_, [&](const std::string& address) {
-      const auto names = expand_braces(path_of_address(address), store::Selection::kNamesMax);
-      return names.ok() && std::ranges::any_of(*names, [&](const std::string& name) {
-               return Glob(name).matches(path);
-             });
-    });
   }
 
   // Whether a file of this kind would be taken.
