@@ -153,13 +153,17 @@ Result<void> IndexSet::make_missing(std::vector<Folder*> folders) {
   std::vector<Slot*> missing;
   for (Folder* folder : folders) {
     PENSTOCK_TRY(take_lock(*folder));
-    const auto known_before = std::ranges::count(folder->slots, true, &Slot::known);
+    std::vector<Slot*> unknown;
+    std::ranges::copy_if(folder->slots, std::back_inserter(unknown),
+                         [](const Slot* slot) { return !slot->known; });
     look_up(*folder);  // Somebody may have made it while we waited.
-    const auto known = std::ranges::count(folder->slots, true, &Slot::known);
-    progress_.shards_indexed += static_cast<uint64_t>(known - known_before);
-    for (Slot* slot : folder->slots) {
-      if (slot->known) continue;
-      missing.push_back(slot);
+    for (Slot* slot : unknown) {
+      if (slot->known) {
+        ++progress_.shards_indexed;
+        progress_.bytes_done += slot->object->size;
+      } else {
+        missing.push_back(slot);
+      }
     }
   }
   // Large ones first: the last to finish is then a small one.
@@ -184,8 +188,8 @@ Result<void> IndexSet::make_missing(std::vector<Folder*> folders) {
     for (Folder* folder : folders) save(*folder);
     saved_bytes_ += std::exchange(unsaved_bytes_, 0);
   };
-  const auto tell = [&](uint64_t bytes_done) {
-    progress_.bytes_done = bytes_done;
+  const auto tell = [&, before = progress_.bytes_done](uint64_t bytes_done) {
+    progress_.bytes_done = before + bytes_done;
     if (settings_.on_progress) settings_.on_progress(progress_);
   };
   return run_index_build({.shards = missing.size(),
