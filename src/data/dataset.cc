@@ -108,10 +108,14 @@ void DatasetImpl::add_found_folders() {
 
 // That of the first file stands for all.
 io::CacheMode DatasetImpl::find_mode() {
-  for (uint32_t shard = 0; shard < found_->shards.size(); ++shard) {
-    if (!source_of(shard).by_path) continue;
-    const Result<OpenFiles::Use> use = files_.use(shard);
-    return use.ok() ? use->file().mode() : mode_;
+  for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
+    const Source& source = source_of(shard);
+    if (!source.by_path || shards_[shard].samples == 0) continue;
+    const std::string key = shards_[shard].loose
+                                ? shards_[shard].key + memory_.find(shard)->path(0, 0)
+                                : shards_[shard].key;
+    const auto file = source.fs->open(source.path_of(key), {.mode = mode_, .require_mode = false});
+    return file.ok() ? (*file)->mode() : mode_;
   }
   return io::CacheMode::kBuffered;
 }

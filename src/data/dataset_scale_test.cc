@@ -152,6 +152,22 @@ TEST_P(LocalDatasetTest, LinksThatLeadElsewhereAreNotMissedSilently) {
   EXPECT_THAT(fails("/data"), FailsWith(ErrorCode::kUnsupported));
 }
 
+TEST_P(LocalDatasetTest, LooseFilesAreReadInThatModeToo) {
+  const std::string data = random_text(10'000, 1);
+  write_file(*fs_, path_ + "/data/cat/a.jpg", data);
+  OpenOptions options;
+  options.mode = GetParam();
+  const auto dataset = Dataset::open({path_ + "/data"}, options);
+  ASSERT_THAT(dataset, IsOk());
+  const auto probe =
+      fs_->open(path_ + "/data/cat/a.jpg", {.mode = GetParam(), .require_mode = false});
+  ASSERT_THAT(probe, IsOk());
+  EXPECT_EQ((*dataset)->mode(), (*probe)->mode());
+  EXPECT_EQ(read_all(**dataset), (Samples{{"a", {{"jpg", data}}}}));
+  std::vector<std::byte> small(100);
+  EXPECT_EQ(*(*dataset)->read_loose(*(*dataset)->place(0), 0, small), 10'000);
+}
+
 TEST_P(LocalDatasetTest, RelativePathsAreTheSameAsAbsoluteOnes) {
   write_file(*fs_, path_ + "/data/a.tar", tar_of(make_samples(3, 1)));
   OpenOptions options;
