@@ -57,6 +57,9 @@ struct OpenOptions {
   // ~/.cache/penstock/index.
   std::string index_dir = {};
   uint32_t threads = 0;  // For making an index; 0: twice the cores.
+  // For the indexes of shards, which are read when first wanted. What does not fit is read again each
+  // time. 0: an eighth of the machine's memory.
+  uint64_t index_memory_bytes = 0;
   // Called now and then, from one thread at a time.
   std::function<void(const OpenProgress&)> on_progress = {};
   // How local files are read. kDirect and kUncached where the file system can.

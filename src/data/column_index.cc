@@ -17,6 +17,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "blocks are used as they lie");
 
+constexpr size_t kExtensionBytesMax = 4096;  // So that all together have less than 4 GiB.
+
 struct BlockHeader {
   uint32_t samples = 0;
   uint32_t members = 0;
@@ -161,9 +163,8 @@ std::string_view IndexBuilder::last_key() const {
 }
 
 Result<void> IndexBuilder::begin_sample(std::string_view key) {
-  if (keys_.size() + key.size() > UINT32_MAX || members_.size() >= UINT32_MAX) {
-    return make_error(ErrorCode::kUnsupported,
-                      "more than 4 billion files, or bytes of their names");
+  if (keys_.size() + key.size() > UINT32_MAX) {
+    return make_error(ErrorCode::kUnsupported, "more than 4 GiB of keys in one shard");
   }
   keys_ += key;
   key_ends_.push_back(static_cast<uint32_t>(keys_.size()));
@@ -175,7 +176,7 @@ Result<IndexBuilder::Extension> IndexBuilder::extension_of(std::string_view writ
   if (const auto known = extensions_.find(written); known != extensions_.end()) {
     return known->second;
   }
-  if (suffixes_.size() == kFieldsMax || written.size() > UINT16_MAX) {
+  if (suffixes_.size() >= kFieldsMax || written.size() > kExtensionBytesMax) {
     return make_error(ErrorCode::kUnsupported,
                       fmt::format("more than {} different extensions, or one that is very long: "
                                   "are these samples?",
@@ -199,6 +200,9 @@ Result<IndexBuilder::Extension> IndexBuilder::extension_of(std::string_view writ
 }
 
 Result<void> IndexBuilder::add_member(std::string_view extension, uint64_t offset, uint64_t size) {
+  if (members_.size() == UINT32_MAX) {
+    return make_error(ErrorCode::kUnsupported, "more than 4 billion files in one shard");
+  }
   const Extension known = PENSTOCK_TRY(extension_of(extension));
   uint64_t& last_sample = last_sample_with_[known.field];
   if (last_sample == samples()) {

@@ -48,7 +48,8 @@ class ColumnIndex final : public ShardIndex {
 // Puts an index together, file by file.
 class IndexBuilder {
  public:
-  static constexpr size_t kFieldsMax = 65'536;
+  // One less than numbers of 16 bits: an extension may need a second one, in lower case.
+  static constexpr size_t kFieldsMax = 65'535;
 
   // A file of a shard. It belongs to the sample of the one before when the key is the same; kCorrupt
   // when that has such a field already. `extension` as it is written.

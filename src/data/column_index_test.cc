@@ -123,6 +123,20 @@ TEST(ColumnIndex, AnEmptyOneIsFine) {
   EXPECT_EQ((*index)->samples(), 0);
 }
 
+TEST(ColumnIndex, TheLastExtensionsAreNotMixedUp) {
+  IndexBuilder builder;
+  for (size_t i = 0; i + 1 < IndexBuilder::kFieldsMax; ++i) {
+    ASSERT_THAT(builder.add("k", std::to_string(i), 0, 0), IsOk());
+  }
+  ASSERT_THAT(builder.add("k", "LAST", 0, 0), IsOk());
+  const auto index = ColumnIndex::parse(builder.finish(), 0);
+  ASSERT_THAT(index, IsOk());
+  const size_t last = (*index)->members(0).size() - 1;
+  EXPECT_EQ((*index)->path(0, last), "k.LAST");
+  EXPECT_EQ((*index)->fields()[(*index)->members(0)[last].field], "last");
+  EXPECT_EQ((*index)->path(0, 0), "k.0");
+}
+
 TEST(ColumnIndex, TooManyExtensionsAreRefused) {
   IndexBuilder builder;
   Result<void> added;

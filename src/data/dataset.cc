@@ -1,6 +1,7 @@
 #include "data/dataset.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -10,6 +11,8 @@
 namespace penstock::data {
 
 namespace {
+
+constexpr uint64_t kIndexBytesMin = 256 * kMiB;  // Where the system does not tell.
 
 // A stream with all that it reads from.
 class OwningReader final : public SequentialReader {
@@ -34,6 +37,13 @@ class OwningReader final : public SequentialReader {
   std::unique_ptr<SequentialReader> reader_;
 };
 
+uint64_t index_limit(const OpenOptions& options) {
+  if (options.index_memory_bytes > 0) return options.index_memory_bytes;
+  const auto pages = static_cast<uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 0L));
+  const auto page_bytes = static_cast<uint64_t>(std::max(::sysconf(_SC_PAGESIZE), 0L));
+  return std::max(pages * page_bytes / 8, kIndexBytesMin);
+}
+
 store::ObjectInfo object_of(const Found& found, uint32_t shard) {
   return found.shards[shard].object;
 }
@@ -46,7 +56,7 @@ DatasetImpl::DatasetImpl(std::unique_ptr<Found> found, std::unique_ptr<IndexSet>
       indexes_(std::move(indexes)),
       cache_(options.cache),
       mode_(options.mode),
-      loaded_(found_->shards.size() + found_->folders.size()) {
+      memory_(found_->shards.size() + found_->folders.size(), index_limit(options)) {
   add_found_shards();
   add_found_folders();
   for (const Source& source : found_->sources) local_ = local_ && source.by_path;
@@ -87,8 +97,8 @@ void DatasetImpl::add_found_shards() {
 
 void DatasetImpl::add_found_folders() {
   for (FoundFolder& folder : found_->folders) {
-    indexes_loaded_.push_back(std::move(folder.shard.index));
-    loaded_[shards_.size()] = &indexes_loaded_.back();
+    const IndexRef index = memory_.add(static_cast<uint32_t>(shards_.size()),
+                                       std::move(folder.shard.index), /*stays=*/true);
     std::string name = found_->sources[folder.source].name_of(folder.shard.folder);
     while (name.size() > 1 && name.ends_with('/')) name.pop_back();
     add_shard({.name = std::move(name),
@@ -97,16 +107,20 @@ void DatasetImpl::add_found_folders() {
                .size = folder.shard.bytes,
                .loose = true,
                .label = folder.shard.label,
-               .samples = indexes_loaded_.back()->samples()});
+               .samples = index->samples()});
   }
 }
 
 // That of the first file stands for all.
 io::CacheMode DatasetImpl::find_mode() {
-  for (uint32_t shard = 0; shard < found_->shards.size(); ++shard) {
-    if (!source_of(shard).by_path) continue;
-    const Result<OpenFiles::Use> use = files_->use(shard);
-    return use.ok() ? use->file().mode() : mode_;
+  for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
+    const Source& source = source_of(shard);
+    if (!source.by_path || shards_[shard].samples == 0) continue;
+    const std::string key = shards_[shard].loose
+                                ? shards_[shard].key + memory_.find(shard)->path(0, 0)
+                                : shards_[shard].key;
+    const auto file = source.fs->open(source.path_of(key), {.mode = mode_, .require_mode = false});
+    return file.ok() ? (*file)->mode() : mode_;
   }
   return io::CacheMode::kBuffered;
 }
@@ -116,30 +130,22 @@ uint32_t DatasetImpl::shard_of(uint64_t sample) const {
   return static_cast<uint32_t>(after - firsts_.begin() - 1);
 }
 
-Result<const DatasetImpl::IndexRef*> DatasetImpl::index_of(uint32_t shard) {
-  const IndexRef* const index = loaded_[shard].load(std::memory_order_acquire);
-  return index != nullptr ? index : load(shard);
-}
-
-Result<const DatasetImpl::IndexRef*> DatasetImpl::load(uint32_t shard) {
+Result<DatasetImpl::IndexRef> DatasetImpl::index_of(uint32_t shard) {
+  if (IndexRef index = memory_.find(shard)) return index;
   IndexRef index = PENSTOCK_TRY(indexes_->load(shard));
-  std::lock_guard lock(load_mutex_);
-  // Another thread may have been faster.
-  if (const IndexRef* const there = loaded_[shard].load()) return there;
-  indexes_loaded_.push_back(std::move(index));
-  loaded_[shard].store(&indexes_loaded_.back(), std::memory_order_release);
-  return &indexes_loaded_.back();
+  return memory_.add(shard, std::move(index), /*stays=*/!indexes_->is_kept(shard));
 }
 
 Result<SamplePlace> DatasetImpl::place(uint64_t sample) {
   const uint32_t shard = shard_of(sample);
-  const IndexRef& index = *PENSTOCK_TRY(index_of(shard));
   const auto within = static_cast<uint32_t>(sample - firsts_[shard]);
-  return SamplePlace{shard, within, index, index->members(within)};
+  SamplePlace place{shard, within, PENSTOCK_TRY(index_of(shard)), {}};
+  place.members = place.index->members(within);
+  return place;
 }
 
 Result<std::shared_ptr<const ShardIndex>> DatasetImpl::shard_index(uint32_t shard) {
-  return *PENSTOCK_TRY(index_of(shard));
+  return index_of(shard);
 }
 
 Result<void> DatasetImpl::check_read(uint32_t shard, uint64_t offset, uint64_t length) const {

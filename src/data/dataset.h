@@ -1,12 +1,10 @@
 #pragma once
 
-#include <atomic>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "data/find.h"
+#include "data/index_memory.h"
 #include "data/index_set.h"
 #include "data/open_files.h"
 #include "io/completion_thread.h"
@@ -53,8 +51,7 @@ class DatasetImpl final : public Dataset {
   void add_found_shards();
   void add_found_folders();
   io::CacheMode find_mode();
-  Result<const IndexRef*> index_of(uint32_t shard);
-  Result<const IndexRef*> load(uint32_t shard);
+  Result<IndexRef> index_of(uint32_t shard);
   const Source& source_of(uint32_t shard) const { return found_->sources[shards_[shard].store]; }
   Result<void> check_read(uint32_t shard, uint64_t offset, uint64_t length) const;
   void read_from_file(uint32_t shard, uint64_t offset, io::MemorySlice into,
@@ -74,11 +71,7 @@ class DatasetImpl final : public Dataset {
   bool local_ = true;
   io::CacheMode mode_;
 
-  // Indexes stay once they are loaded, so that finding one takes no lock.
-  std::vector<std::atomic<const IndexRef*>> loaded_;
-  std::mutex load_mutex_;
-  std::deque<IndexRef> indexes_loaded_;
-
+  IndexMemory memory_;
   std::unique_ptr<OpenFiles> files_;
   io::CompletionThread answers_;
 };

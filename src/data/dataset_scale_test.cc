@@ -124,5 +124,63 @@ TEST_P(LocalDatasetTest, ALinkToAClassFolderIsRefused) {
   EXPECT_NE(dataset.error().detail.find("/data/dog"), std::string::npos);
 }
 
+TEST_P(LocalDatasetTest, LinksThatLeadElsewhereAreNotMissedSilently) {
+  const Samples samples = make_samples(3, 1);
+  write_file(*fs_, path_ + "/data/a.tar", tar_of(samples));
+  write_file(*fs_, path_ + "/data/below/b.tar", tar_of(samples));
+  write_file(*fs_, path_ + "/blobs/1", tar_of(samples));
+  OpenOptions options;
+  options.mode = GetParam();
+  const auto fails = [&](const std::string& address) {
+    return Dataset::open({path_ + address}, options);
+  };
+  // Within, they are fine.
+  ASSERT_THAT(fs_->make_symlink("a.tar", path_ + "/data/same.tar"), IsOk());
+  ASSERT_THAT(fs_->make_symlink("below", path_ + "/data/latest"), IsOk());
+  const auto inside = Dataset::open({path_ + "/data"}, options);
+  ASSERT_THAT(inside, IsOk());
+  EXPECT_EQ((*inside)->samples(), 9);
+
+  ASSERT_THAT(fs_->make_symlink(path_ + "/blobs/1", path_ + "/data/below/out.tar"), IsOk());
+  EXPECT_THAT(fails("/data"), FailsWith(ErrorCode::kUnsupported));
+  EXPECT_THAT(fails("/data/below/*.tar"), FailsWith(ErrorCode::kUnsupported));
+  EXPECT_THAT(fails("/data/below/out.tar"), FailsWith(ErrorCode::kUnsupported));
+  EXPECT_THAT(fails("/data/*.tar"), IsOk());  // That one is not meant.
+  EXPECT_THAT(fails("/data/below/b*.tar"), IsOk());
+  ASSERT_THAT(fs_->remove(path_ + "/data/below/out.tar"), IsOk());
+  ASSERT_THAT(fs_->make_symlink(path_ + "/blobs", path_ + "/data/more"), IsOk());
+  EXPECT_THAT(fails("/data"), FailsWith(ErrorCode::kUnsupported));
+}
+
+TEST_P(LocalDatasetTest, LooseFilesAreReadInThatModeToo) {
+  const std::string data = random_text(10'000, 1);
+  write_file(*fs_, path_ + "/data/cat/a.jpg", data);
+  OpenOptions options;
+  options.mode = GetParam();
+  const auto dataset = Dataset::open({path_ + "/data"}, options);
+  ASSERT_THAT(dataset, IsOk());
+  const auto probe =
+      fs_->open(path_ + "/data/cat/a.jpg", {.mode = GetParam(), .require_mode = false});
+  ASSERT_THAT(probe, IsOk());
+  EXPECT_EQ((*dataset)->mode(), (*probe)->mode());
+  EXPECT_EQ(read_all(**dataset), (Samples{{"a", {{"jpg", data}}}}));
+  std::vector<std::byte> small(100);
+  EXPECT_EQ(*(*dataset)->read_loose(*(*dataset)->place(0), 0, small), 10'000);
+}
+
+TEST_P(LocalDatasetTest, RelativePathsAreTheSameAsAbsoluteOnes) {
+  write_file(*fs_, path_ + "/data/a.tar", tar_of(make_samples(3, 1)));
+  OpenOptions options;
+  options.mode = GetParam();
+  const std::string relative = std::filesystem::relative(path_).string();
+  for (const std::string& address :
+       {relative + "/data", "./" + relative + "/data/", relative + "/data/*.tar",
+        "tree:" + relative, path_ + "/data/a.tar"}) {
+    const auto dataset = Dataset::open({address}, options);
+    ASSERT_THAT(dataset, IsOk()) << address;
+    EXPECT_EQ((*dataset)->shards()[0].name, path_ + "/data/a.tar");
+  }
+}
+
 }  // namespace
 }  // namespace penstock::data

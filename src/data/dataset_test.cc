@@ -96,6 +96,15 @@ TEST_F(DatasetTest, AnIndexIsKeptBesideTheData) {
   EXPECT_EQ(read_all(*dataset), expected);
 }
 
+TEST_F(DatasetTest, IndexesThatDoNotFitInMemoryAreReadAgain) {
+  const Samples expected = write_tars(5, 20);
+  OpenOptions small = options();
+  small.index_memory_bytes = 1;
+  const auto dataset = open({"/data"}, small);
+  ASSERT_NE(dataset, nullptr);
+  for (int round = 0; round < 3; ++round) ASSERT_EQ(read_all(*dataset), expected);
+}
+
 TEST_F(DatasetTest, AChangedShardIsIndexedAgainAlone) {
   Samples expected = write_tars(3, 10);
   ASSERT_NE(open({"/data"}), nullptr);
@@ -385,6 +394,27 @@ TEST_F(DatasetTest, OpeningCanBeCancelled) {
   cancelled.cancel = stop.get_token();
   stop.request_stop();
   EXPECT_THAT(Dataset::open({"/data"}, cancelled), FailsWith(ErrorCode::kCancelled));
+}
+
+TEST_F(DatasetTest, ProgressGoesUpToAllOfIt) {
+  for (int i = 0; i < 100; ++i) {  // More folders than are locked at once.
+    write_file(fs_, fmt::format("/data/{}/x.tar", i), tar_of(make_samples(2, i)));
+  }
+  std::vector<OpenProgress> told;
+  OpenOptions telling = options();
+  telling.on_progress = [&](const OpenProgress& progress) { told.push_back(progress); };
+  const auto dataset = open({"/data"}, telling);
+  ASSERT_NE(dataset, nullptr);
+  ASSERT_FALSE(told.empty());
+  uint64_t before = 0;
+  for (const OpenProgress& progress : told) {
+    EXPECT_GE(progress.bytes_done, before);
+    before = progress.bytes_done;
+    EXPECT_EQ(progress.bytes, dataset->bytes());
+    EXPECT_EQ(progress.shards, 100);
+  }
+  EXPECT_EQ(told.back().bytes_done, dataset->bytes());
+  EXPECT_EQ(told.back().shards_indexed, 100);
 }
 
 TEST_F(DatasetTest, FoldersBelowHaveTheirOwnIndexes) {

@@ -7,7 +7,8 @@
 #include <map>
 #include <set>
 
-#include "base/glob.h"
+#include "data/addresses.h"
+#include "data/links.h"
 #include "data/sample_names.h"
 #include "data/sidecar.h"
 #include "store/selection.h"
@@ -18,7 +19,6 @@ namespace {
 
 constexpr uint64_t kWidsBytesMax = 256 * kMiB;
 constexpr size_t kMissingShown = 3;
-constexpr std::string_view kS3 = "s3://";
 
 constexpr std::array<std::string_view, 10> kTarEndings = {
     ".tar",  ".tar.gz",  ".tgz",  ".tar.zst", ".tar.zstd",
@@ -28,30 +28,15 @@ bool ends_with_one_of(std::string_view name, std::span<const std::string_view> e
   return std::ranges::any_of(endings, [name](std::string_view end) { return name.ends_with(end); });
 }
 
-// "tree:/data" and "/data" of the store "tree:/data"; without wildcards, all that is below.
-bool is_wids_address(std::string_view address) {
-  return address.ends_with(".json") && address.find_first_of("*?[{") == std::string_view::npos;
-}
-
-// What all keys of a single address begin with and its class folders do not.
-std::string root_of(const std::string& address) {
-  if (!address.starts_with(kS3)) return "";  // Their store begins there.
-  std::string key = address.substr(std::min(address.find('/', kS3.size()), address.size() - 1) + 1);
-  const size_t wild = key.find_first_of("*?[{\\");
-  if (wild != std::string::npos) {
-    const size_t slash = key.rfind('/', wild);
-    return slash == std::string::npos ? "" : key.substr(0, slash + 1);
-  }
-  while (key.ends_with('/')) key.pop_back();
-  return key.empty() ? "" : key + "/";
-}
-
 class Finder {
  public:
   Finder(const std::vector<std::string>& addresses, const OpenOptions& options, io::FileSystem& fs)
       : addresses_(addresses), options_(options), fs_(fs) {}
 
   Result<Found> run() {
+    if (options_.file_system == nullptr) {
+      for (std::string& address : addresses_) address = PENSTOCK_TRY(make_path_absolute(address));
+    }
     PENSTOCK_TRY(expand_wids());
     PENSTOCK_TRY(list());
     if (options_.cancel.stop_requested()) {
@@ -150,26 +135,59 @@ class Finder {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  // Relative ones are beside the list.
-  static std::string wids_address(const std::string& list, const std::string& url) {
-    const bool whole = url.starts_with('/') || url.find("://") != std::string::npos;
-    const std::string folder = list.substr(0, list.size() - base_name(list).size());
-    if (whole) return url;
-    return folder + (list.starts_with(kS3) ? glob_escape(url) : url);
-  }
-
   Result<void> list() {
     if (addresses_.empty()) {
       return make_error(ErrorCode::kInvalid, "a dataset needs an address: a path or s3://…");
     }
-    if (addresses_.size() == 1) root_ = root_of(addresses_[0]);
+    if (addresses_.size() == 1) root_ = root_of_address(addresses_[0]);
     const store::Selection selection = PENSTOCK_TRY(select(addresses_));
     found_.sources = PENSTOCK_TRY(open_sources(selection));
-    return visit_all(selection, found_.sources,
-                     [this](size_t source, const store::ObjectInfo& object) {
-                       add(static_cast<uint32_t>(source), object);
-                       return !options_.cancel.stop_requested();
-                     });
+    const Result<void> visited = visit_all(selection, found_.sources,
+                                           [this](size_t source, const store::ObjectInfo& object) {
+                                             add(static_cast<uint32_t>(source), object);
+                                             return !options_.cancel.stop_requested();
+                                           });
+    if (!visited.ok() && visited.error().code != ErrorCode::kNotFound) return visited;
+    // A link is the better explanation of something that is not there.
+    for (uint32_t i = 0; i < found_.sources.size(); ++i) PENSTOCK_TRY(check_links(i));
+    return visited;
+  }
+
+  Result<void> check_links(uint32_t index) {
+    const Source& source = found_.sources[index];
+    LinkSearch search{source.root, {source.root}, false, {}};
+    for (const std::string& address : addresses_) {
+      search.deep = search.deep || path_of_address(address) == source.root;
+    }
+    if (!search.deep) {
+      for (const Listed& listed : listed_) {
+        if (listed.source != index) continue;
+        const std::string folder = io::parent_path(source.path_of(listed.file.key));
+        if (folder != search.folders.back()) search.folders.push_back(folder);
+      }
+    }
+    search.is_wanted = [&](const std::string& path, bool is_folder) {
+      return (is_folder || is_of_format(kind_of_name(path))) &&
+             (search.deep || is_named_by(addresses_, path));
+    };
+    return refuse_links_to_elsewhere(fs_, search);
+  }
+
+  // Whether a file of this kind would be taken.
+  bool is_of_format(NameKind kind) const {
+    switch (options_.format) {
+      case Format::kTar:
+        return kind == NameKind::kTar;
+      case Format::kTfRecord:
+        return kind == NameKind::kTfRecord;
+      case Format::kFolder:
+        return kind == NameKind::kImage;
+      case Format::kFiles:
+        return kind != NameKind::kHidden;
+      case Format::kAuto:
+        break;
+    }
+    return kind != NameKind::kHidden && kind != NameKind::kOther;
   }
 
   void add(uint32_t source, const store::ObjectInfo& object) {

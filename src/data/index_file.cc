@@ -20,6 +20,7 @@ static_assert(std::endian::native == std::endian::little, "the index is written 
 constexpr std::array<char, 8> kMagic = {'p', 'e', 'n', '-', 'd', 'a', 't', 'a'};
 constexpr uint32_t kVersion = 1;
 constexpr size_t kBlockAlignment = 8;
+constexpr uint64_t kTableBytesMax = kGiB;  // Of millions of shards; more is no table.
 
 struct Header {
   std::array<char, 8> magic = kMagic;
@@ -159,7 +160,9 @@ Result<IndexTable> read_table(io::File& file, const std::string& path) {
     return make_error(ErrorCode::kUnsupported,
                       fmt::format("index {} was written by a newer version", path));
   }
-  if (header.table_bytes > file_bytes - sizeof(header)) return corrupt(path, "cut off");
+  if (header.table_bytes > std::min(file_bytes - sizeof(header), kTableBytesMax)) {
+    return corrupt(path, "cut off");
+  }
   std::string text(header.table_bytes, '\0');
   PENSTOCK_TRY(read_exactly(file, path, sizeof(header), std::as_writable_bytes(std::span(text))));
   if (table_checksum(header, text) != header.checksum) {

@@ -3,35 +3,20 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "penstock/frame.h"
 
 namespace penstock::data {
 
-namespace {
-
-// A store of a relative path does not know where it is, and calls itself something else each time.
-std::string identity_of(const Source& source, bool real_file_system) {
-  if (!source.root.empty() && !source.root.starts_with('/') && real_file_system) {
-    std::error_code error;
-    const std::filesystem::path real = std::filesystem::canonical(source.root, error);
-    if (!error) return fmt::format("tree:{}/", real.string());
-  }
-  return source.store->identity();
-}
-
-}  // namespace
-
 std::vector<IndexPlace> index_places(const Source& source, const std::string& folder,
                                      const std::string& index_dir, bool real_file_system) {
   std::vector<IndexPlace> places;
   if (!source.root.empty()) {
-    const std::string path = source.path_of(folder + kIndexName);
-    if (!real_file_system || !is_network_mount(source.root)) places.push_back({path, ""});
+    const bool here = !real_file_system || !is_network_mount(source.root);
+    places.push_back({source.path_of(folder + kIndexName), "", here});
   }
   if (!index_dir.empty()) {
-    const std::string whose = identity_of(source, real_file_system) + folder;
+    const std::string whose = source.store->identity() + folder;
     const uint64_t hash = codec::hash_bytes(std::as_bytes(std::span(whose)));
     places.push_back({fmt::format("{}/{:016x}", index_dir, hash), whose});
   }

@@ -15,9 +15,11 @@ inline constexpr const char* kIndexName = ".penstock-index";
 struct IndexPlace {
   std::string path;
   std::string folder;  // What the file says whose it is; empty beside the data.
+  bool writable = true;
 };
 
-// Best first: beside the data, where that is on this machine; below `index_dir`, unless that is empty.
+// Best first: beside the data, though on another machine's file system only to be read; below
+// `index_dir`, unless that is empty.
 // `folder` is what the keys of its shards begin with.
 std::vector<IndexPlace> index_places(const Source& source, const std::string& folder,
                                      const std::string& index_dir, bool real_file_system);

@@ -128,6 +128,7 @@ Result<void> IndexSet::take_lock(Folder& folder) {
   folder.lock.reset();
   for (; folder.writes_to < folder.places.size(); ++folder.writes_to) {
     const IndexPlace& place = folder.places[folder.writes_to];
+    if (!place.writable) continue;
     // A newer version's is not ours to replace.
     const Result<IndexTable> table = read_index_table(fs_, place.path);
     if (!table.ok() && table.error().code == ErrorCode::kUnsupported) continue;
@@ -152,13 +153,17 @@ Result<void> IndexSet::make_missing(std::vector<Folder*> folders) {
   std::vector<Slot*> missing;
   for (Folder* folder : folders) {
     PENSTOCK_TRY(take_lock(*folder));
-    const auto known_before = std::ranges::count(folder->slots, true, &Slot::known);
+    std::vector<Slot*> unknown;
+    std::ranges::copy_if(folder->slots, std::back_inserter(unknown),
+                         [](const Slot* slot) { return !slot->known; });
     look_up(*folder);  // Somebody may have made it while we waited.
-    const auto known = std::ranges::count(folder->slots, true, &Slot::known);
-    progress_.shards_indexed += static_cast<uint64_t>(known - known_before);
-    for (Slot* slot : folder->slots) {
-      if (slot->known) continue;
-      missing.push_back(slot);
+    for (Slot* slot : unknown) {
+      if (slot->known) {
+        ++progress_.shards_indexed;
+        progress_.bytes_done += slot->object->size;
+      } else {
+        missing.push_back(slot);
+      }
     }
   }
   // Large ones first: the last to finish is then a small one.
@@ -183,8 +188,8 @@ Result<void> IndexSet::make_missing(std::vector<Folder*> folders) {
     for (Folder* folder : folders) save(*folder);
     saved_bytes_ += std::exchange(unsaved_bytes_, 0);
   };
-  const auto tell = [&](uint64_t bytes_done) {
-    progress_.bytes_done = bytes_done;
+  const auto tell = [&, before = progress_.bytes_done](uint64_t bytes_done) {
+    progress_.bytes_done = before + bytes_done;
     if (settings_.on_progress) settings_.on_progress(progress_);
   };
   return run_index_build({.shards = missing.size(),
@@ -223,12 +228,15 @@ bool IndexSet::save_to(Folder& folder, const IndexPlace& place) {
              {{"index", place.path}, {"reason", table.error().to_string()}});
     return false;
   }
-  for (Slot* slot : folder.unsaved) {
-    if (const IndexEntry* const entry = table->find(slot->entry.name)) slot->entry = *entry;
+  for (Slot* slot : std::exchange(folder.unsaved, {})) {
     slot->place = &place;
     slot->index.reset();
   }
-  folder.unsaved.clear();
+  // The blocks that were there before have moved.
+  for (Slot* slot : folder.slots) {
+    const IndexEntry* const entry = slot->place == &place ? table->find(slot->entry.name) : nullptr;
+    if (entry != nullptr && entry->same_shard(slot->entry)) slot->entry = *entry;
+  }
   return true;
 }
 
@@ -257,6 +265,12 @@ Result<std::shared_ptr<const ShardIndex>> IndexSet::load(size_t shard) {
   return std::shared_ptr<const ShardIndex>(PENSTOCK_TRY(std::move(index)));
 }
 
+bool IndexSet::is_kept(size_t shard) {
+  Slot& slot = *slot_of_[shard];
+  std::lock_guard lock(slot.mutex);
+  return !slot.index;
+}
+
 Result<std::shared_ptr<const ColumnIndex>> IndexSet::load_kept(Slot& slot) {
   Result<std::shared_ptr<const ColumnIndex>> index = read_index(fs_, slot.place->path, slot.entry);
   if (index.ok()) return index;
@@ -273,7 +287,7 @@ Result<std::shared_ptr<const ColumnIndex>> IndexSet::load_kept(Slot& slot) {
 
 Result<std::shared_ptr<const ColumnIndex>> IndexSet::make_again(Slot& slot) {
   const ScannedShard scanned = PENSTOCK_TRY(
-      scan_shard(sources_[slot.source], *slot.object, settings_.format, settings_.cancel, nullptr));
+      scan_shard(sources_[slot.source], *slot.object, settings_.format, /*cancel=*/{}, nullptr));
   if (scanned.index->samples() != slot.entry.samples) {
     return make_error(ErrorCode::kChanged,
                       fmt::format("{} has {} samples, and had {} when the dataset was opened",

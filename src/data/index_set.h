@@ -46,6 +46,8 @@ class IndexSet {
   // From memory or the file; from the shard itself when that fails, and kChanged when that has
   // another number of samples by now.
   Result<std::shared_ptr<const ShardIndex>> load(size_t shard);
+  // Whether load() reads a file; otherwise the index is in memory in any case.
+  bool is_kept(size_t shard);
 
  private:
   struct Folder;

@@ -8,7 +8,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "data/sample_names.h"
+#include "data/addresses.h"
 #include "data/source.h"
 #include "io/completion_thread.h"
 #include "store/selection.h"
@@ -205,11 +205,13 @@ Result<std::unique_ptr<TokenFile>> TokenFile::open(const std::string& address,
                                                    const OpenOptions& options) {
   io::FileSystem* fs = options.file_system;
   if (fs == nullptr) fs = PENSTOCK_TRY(io::process_file_system());
-  const std::string prefix = without_ending(address);
+  const bool real = options.file_system == nullptr;
+  const std::string prefix =
+      without_ending(real ? PENSTOCK_TRY(make_path_absolute(address)) : address);
   const auto selection =
       PENSTOCK_TRY(store::Selection::parse({prefix + ".bin", prefix + ".idx"}, *fs));
-  Source source = PENSTOCK_TRY(open_source(
-      selection.stores()[0], *fs, options.file_system == nullptr, options.s3, options.cache));
+  Source source =
+      PENSTOCK_TRY(open_source(selection.stores()[0], *fs, real, options.s3, options.cache));
   store::CallOptions call;
   call.cancel = options.cancel;
   std::vector<store::ObjectInfo> objects;

@@ -11,6 +11,8 @@
 
 namespace penstock::data {
 
+class WindowReader;
+
 struct ScannedShard {
   std::shared_ptr<const ColumnIndex> index;
   Compression compression = Compression::kNone;
@@ -23,7 +25,6 @@ Result<ScannedShard> scan_shard(const Source& source, const store::ObjectInfo& o
                                 std::atomic<uint64_t>* progress);
 
 // Gives the parser all it wants.
-class WindowReader;
 Result<void> parse_in_place(ShardParser& parser, WindowReader& reader);
 Result<void> parse_in_order(ShardParser& parser, SequentialReader& reader);
 

@@ -10,7 +10,6 @@ namespace penstock::data {
 
 // By the first bytes. kUnsupported for what other compressors make.
 Result<Compression> detect_compression(std::span<const std::byte> first_bytes);
-inline constexpr size_t kCompressionMagicBytes = 6;
 
 // `input` outlives it.
 Result<std::unique_ptr<SequentialReader>> make_sequential_reader(WindowReader& input,
