@@ -98,10 +98,10 @@ struct ImageInfo {
 // Larger images are refused with kUnsupported: a few bytes can claim to be 65,535 x 65,535.
 inline constexpr uint64_t kPixelsMax = uint64_t{1} << 28;
 
-// Threads: one at a time; decoders share nothing. Memory: kept between images, a few rows of the
-// largest and of the output (with contrast, all of the output); trim() gives it back. While it
-// decodes, a progressive JPEG or an interlaced PNG needs room for the whole of it, at most about
-// 1,000 bytes for each of the file.
+// Threads: one at a time; decoders share nothing. Memory: kept between images, as much as the
+// largest file, and a few rows of its image and of the output (with contrast, all of the output);
+// trim() gives it back. While it decodes, a progressive JPEG or an interlaced PNG needs room for
+// the whole of it, at most about 1,000 bytes for each of the file.
 class ImageDecoder {
  public:
   ImageDecoder();

@@ -245,7 +245,9 @@ void JpegHuffman::restart(jpeg_decompress_struct& info) {
 }
 
 bool JpegHuffman::begin(jpeg_decompress_struct& info) {
-  if (info.progressive_mode != 0 || info.arith_code != 0 || jpeg_has_multiple_scans(&info) != 0) {
+  const bool whole_blocks = info.Ss == 0 && info.Se == DCTSIZE2 - 1 && info.Ah == 0 && info.Al == 0;
+  if (!whole_blocks || info.progressive_mode != 0 || info.arith_code != 0 ||
+      info.data_precision != 8 || jpeg_has_multiple_scans(&info) != 0) {
     return false;
   }
   block_count_ = info.blocks_in_MCU;
