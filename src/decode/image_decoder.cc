@@ -113,9 +113,9 @@ ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
 
 Result<ImageInfo> ImageDecoder::info(std::span<const std::byte> encoded) {
   if (is_jpeg(encoded)) {
-    JpegReader reader;
-    PENSTOCK_TRY(reader.open(encoded));
-    return info_of(reader, "jpeg");
+    const auto reader = std::make_unique<JpegReader>();  // Large: its tables.
+    PENSTOCK_TRY(reader->open(encoded));
+    return info_of(*reader, "jpeg");
   }
   if (is_png(encoded)) {
     PngReader reader;
