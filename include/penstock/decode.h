@@ -53,7 +53,8 @@ enum class Crop : uint8_t {
 };
 
 // Defaults are those of torchvision's transforms of the same name. So are the pixels, of Pillow
-// images: with fast_scale off, bytes are those of
+// images: with fast_scale off, bytes are to the bit those that Pillow 11 gives (Pillow 13 may resize
+// rows before columns, which changes some by 1) of
 //   kNone    image.resize((width, height), BILINEAR)
 //   kCenter  CenterCrop((height, width))(Resize(resize)(image)): only the middle is computed
 //   kRandom  image.crop(box).resize((width, height), BILINEAR): what is outside the box has no part
