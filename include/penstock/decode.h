@@ -53,7 +53,8 @@ enum class Crop : uint8_t {
 };
 
 // Defaults are those of torchvision's transforms of the same name. So are the pixels, of Pillow
-// images: with fast_scale off, bytes are those of
+// images: with fast_scale off, bytes are to the bit those that Pillow 11 gives (Pillow 13 may resize
+// rows before columns, which changes some by 1) of
 //   kNone    image.resize((width, height), BILINEAR)
 //   kCenter  CenterCrop((height, width))(Resize(resize)(image)): only the middle is computed
 //   kRandom  image.crop(box).resize((width, height), BILINEAR): what is outside the box has no part
@@ -98,10 +99,10 @@ struct ImageInfo {
 // Larger images are refused with kUnsupported: a few bytes can claim to be 65,535 x 65,535.
 inline constexpr uint64_t kPixelsMax = uint64_t{1} << 28;
 
-// Threads: one at a time; decoders share nothing. Memory: kept between images, a few rows of the
-// largest and of the output (with contrast, all of the output); trim() gives it back. While it
-// decodes, a progressive JPEG or an interlaced PNG needs room for the whole of it, at most about
-// 1,000 bytes for each of the file.
+// Threads: one at a time; decoders share nothing. Memory: kept between images, as much as the
+// largest file, and a few rows of its image and of the output (with contrast, all of the output);
+// trim() gives it back. While it decodes, a progressive JPEG or an interlaced PNG needs room for
+// the whole of it, at most about 1,000 bytes for each of the file.
 class ImageDecoder {
  public:
   ImageDecoder();

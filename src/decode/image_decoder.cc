@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -112,9 +113,9 @@ ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
 
 Result<ImageInfo> ImageDecoder::info(std::span<const std::byte> encoded) {
   if (is_jpeg(encoded)) {
-    JpegReader reader;
-    PENSTOCK_TRY(reader.open(encoded));
-    return info_of(reader, "jpeg");
+    const auto reader = std::make_unique<JpegReader>();  // Large: its tables.
+    PENSTOCK_TRY(reader->open(encoded));
+    return info_of(*reader, "jpeg");
   }
   if (is_png(encoded)) {
     PngReader reader;
@@ -150,10 +151,15 @@ Result<std::vector<std::byte>> read_whole(Reader& reader) {
   constexpr uint32_t kChannels = 3;
   const size_t row_bytes = size_t{reader.width()} * kChannels;
   std::vector<std::byte> pixels(row_bytes * reader.height());
-  std::vector<uint8_t> row(reader.row_bytes());  // Wider than its pixels where those are CMYK.
+  auto* out = reinterpret_cast<uint8_t*>(pixels.data());
+  if (reader.row_bytes() == row_bytes) {
+    PENSTOCK_TRY(reader.read(out, row_bytes, reader.height()));
+    return pixels;
+  }
+  std::vector<uint8_t> row(reader.row_bytes());  // CMYK: wider than what is made of it.
   for (uint32_t y = 0; y < reader.height(); ++y) {
     PENSTOCK_TRY(reader.read(row.data(), row.size(), 1));
-    std::memcpy(pixels.data() + y * row_bytes, row.data(), row_bytes);
+    std::memcpy(out + y * row_bytes, row.data(), row_bytes);
   }
   return pixels;
 }

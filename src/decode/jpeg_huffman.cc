@@ -38,7 +38,7 @@ uint64_t load_big_endian(const uint8_t* bytes) {
 
 }  // namespace
 
-void HuffmanTable::set(const JHUFF_TBL& source) {
+void HuffmanTable::set(const JHUFF_TBL& source, bool with_pairs) {
   if (is_set_ && std::memcmp(source.bits, source_.bits, sizeof source.bits) == 0 &&
       std::memcmp(source.huffval, source_.huffval, sizeof source.huffval) == 0) {
     return;
@@ -46,7 +46,7 @@ void HuffmanTable::set(const JHUFF_TBL& source) {
   source_ = source;
   is_set_ = true;
   fill_codes();
-  fill_pairs();
+  if (with_pairs) fill_pairs();
 }
 
 // Codes of a length are numbers one after the other; those of the next go on at twice the number.
@@ -69,29 +69,42 @@ void HuffmanTable::fill_codes() {
   }
 }
 
-// What the first of kPeekBits mean, of which `bits` are known.
-HuffmanTable::Whole HuffmanTable::whole_in(uint32_t peek, int bits) const {
-  const Whole whole = long_whole(uint64_t{peek} << (64 - kPeekBits));
-  const bool known = code_[peek].bits != 0 && whole.bits <= bits;
-  return known ? whole : Whole{};
+// The coefficient of a code that `word` begins with.
+inline HuffmanTable::Whole HuffmanTable::whole_of(Code code, uint64_t word) {
+  const int zeros = code.symbol >> 4;
+  const int size = code.symbol & 15;
+  const uint64_t value = size == 0 ? 0 : word << code.bits >> (64 - size);
+  // Without a value: sixteen zeros, or the end.
+  return {.value = static_cast<int16_t>(extend(value, size)),
+          .zeros = size == 0 && zeros != 15 ? kEndOfBlock : static_cast<uint8_t>(zeros),
+          .bits = static_cast<uint8_t>(code.bits == 0 ? 0 : code.bits + size)};
+}
+
+__attribute__((noinline)) HuffmanTable::Whole HuffmanTable::long_whole(uint64_t word) const {
+  return whole_of(code(word), word);
 }
 
 void HuffmanTable::fill_pairs() {
-  constexpr uint32_t kMask = (1u << kPeekBits) - 1;
-  for (uint32_t peek = 0; peek <= kMask; ++peek) {
-    const Whole first = whole_in(peek, kPeekBits);
+  constexpr uint32_t kCount = 1u << kPeekBits;
+  Whole wholes[kCount];
+  for (uint32_t peek = 0; peek < kCount; ++peek) {
+    wholes[peek] = whole_of(code_[peek], uint64_t{peek} << (64 - kPeekBits));
+    if (wholes[peek].bits > kPeekBits) wholes[peek] = {};
+  }
+  for (uint32_t peek = 0; peek < kCount; ++peek) {
+    const Whole first = wholes[peek];
     Whole second{};
     if (first.bits != 0 && first.zeros != kEndOfBlock) {
-      second = whole_in(peek << first.bits & kMask, kPeekBits - first.bits);
+      second = wholes[(peek << first.bits) % kCount];
+      if (first.bits + second.bits > kPeekBits) second = {};
     }
-    const bool two = second.bits != 0;
     pairs_[peek] = {.value = first.value,
                     .second = second.value,
                     .zeros = first.zeros,
                     .first_bits = first.bits,
                     .bits = static_cast<uint8_t>(first.bits + second.bits),
                     .second_step = static_cast<uint8_t>(second.zeros + 1),
-                    .two = two};
+                    .two = static_cast<uint8_t>(second.bits != 0 ? 1 : 0)};
   }
 }
 
@@ -103,16 +116,6 @@ HuffmanTable::Code HuffmanTable::long_code(uint64_t word) const {
     return {source_.huffval[symbol & 0xff], static_cast<uint8_t>(length)};
   }
   return {};
-}
-
-__attribute__((noinline)) HuffmanTable::Whole HuffmanTable::long_whole(uint64_t word) const {
-  const Code found = code(word);
-  const int zeros = found.symbol >> 4;
-  const int size = found.symbol & 15;
-  const uint64_t value = size == 0 ? 0 : word << found.bits >> (64 - size);
-  return {.value = static_cast<int16_t>(extend(value, size)),
-          .zeros = size == 0 && zeros != 15 ? kEndOfBlock : static_cast<uint8_t>(zeros),
-          .bits = static_cast<uint8_t>(found.bits == 0 ? 0 : found.bits + size)};
 }
 
 inline void JpegHuffman::Bits::fill() {
@@ -245,7 +248,9 @@ void JpegHuffman::restart(jpeg_decompress_struct& info) {
 }
 
 bool JpegHuffman::begin(jpeg_decompress_struct& info) {
-  if (info.progressive_mode != 0 || info.arith_code != 0 || jpeg_has_multiple_scans(&info) != 0) {
+  const bool whole_blocks = info.Ss == 0 && info.Se == DCTSIZE2 - 1 && info.Ah == 0 && info.Al == 0;
+  if (!whole_blocks || info.progressive_mode != 0 || info.arith_code != 0 ||
+      info.data_precision != 8 || jpeg_has_multiple_scans(&info) != 0) {
     return false;
   }
   block_count_ = info.blocks_in_MCU;
@@ -255,8 +260,8 @@ bool JpegHuffman::begin(jpeg_decompress_struct& info) {
     const int dc = component_info.dc_tbl_no;
     const int ac = component_info.ac_tbl_no;
     if (info.dc_huff_tbl_ptrs[dc] == nullptr || info.ac_huff_tbl_ptrs[ac] == nullptr) return false;
-    dc_[dc].set(*info.dc_huff_tbl_ptrs[dc]);
-    ac_[ac].set(*info.ac_huff_tbl_ptrs[ac]);
+    dc_[dc].set(*info.dc_huff_tbl_ptrs[dc], false);
+    ac_[ac].set(*info.ac_huff_tbl_ptrs[ac], true);
     const bool wanted = component_info.component_needed != 0;
     blocks_[i] = {.component = static_cast<uint8_t>(component),
                   .first_wanted = wanted,

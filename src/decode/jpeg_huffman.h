@@ -18,8 +18,9 @@ namespace penstock::decode {
 
 class HuffmanTable {
  public:
-  // Does nothing where `source` is what it was before: most files have the same ones.
-  void set(const JHUFF_TBL& source);
+  // Does nothing where `source` is what it was before: most files have the same ones. `with_pairs`:
+  // pair() will be asked, always or never.
+  void set(const JHUFF_TBL& source, bool with_pairs);
 
   // What the bits mean that a word begins with. 10 bits: tables of two kinds stay in the nearest
   // cache, and nine coefficients in ten are in them.
@@ -32,7 +33,8 @@ class HuffmanTable {
   };
   static constexpr uint8_t kEndOfBlock = 128;
   // One or two of them, as many as are in kPeekBits. Where it is one, the second is a zero at the
-  // next place, where what comes next will be put: so both are handled alike.
+  // next place, where what comes next will be put: so both are handled alike. A field for each
+  // number, though the last follows from others: in eight bytes it was slower by a tenth.
   struct Pair {
     int16_t value;
     int16_t second;
@@ -62,7 +64,7 @@ class HuffmanTable {
   Code long_code(uint64_t word) const;
   void fill_codes();
   void fill_pairs();
-  Whole whole_in(uint32_t peek, int bits) const;
+  static Whole whole_of(Code code, uint64_t word);
 
   bool is_set_ = false;
   JHUFF_TBL source_{};

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 #include <jerror.h>
+#if __has_include(<jpegint.h>)
 #include <jpegint.h>
+#define PENSTOCK_OWN_HUFFMAN 1
+#endif
 
 #include <algorithm>
 
@@ -13,7 +16,7 @@ namespace penstock::decode {
 namespace {
 
 // More passes over an image than any encoder makes; each costs time that few bytes can ask for.
-constexpr int kScansMax = 500;
+constexpr int kScansMax = 100;
 
 // What libjpeg warns of though every pixel is there. All else means that some are made up.
 bool is_harmless(int message) {
@@ -184,7 +187,9 @@ Result<void> JpegReader::start(uint32_t eighths, uint32_t channels) {
   if (ended_ && !has_all_bits(DCTSIZE2)) {
     return make_error(ErrorCode::kCorrupt, "JPEG: it ends before its last pass");
   }
+#if defined(PENSTOCK_OWN_HUFFMAN)
   if (own_huffman_ && huffman_.begin(info_)) info_.entropy->decode_mcu = on_mcu;
+#endif
   return {};
 }
 

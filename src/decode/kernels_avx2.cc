@@ -11,6 +11,7 @@
 #include "decode/colour.h"
 
 #define PENSTOCK_AVX2 __attribute__((target("avx2,fma,f16c")))
+#define PENSTOCK_AVX2_INLINE __attribute__((target("avx2,fma,f16c"), always_inline)) inline
 
 namespace penstock::decode {
 namespace {
@@ -28,45 +29,60 @@ PENSTOCK_AVX2 inline __m256i load_two(const uint8_t* low, const uint8_t* high) {
       _mm_loadu_si128(reinterpret_cast<const __m128i*>(high)), 1);
 }
 
-PENSTOCK_AVX2 inline void store4(uint8_t* out, __m128i bytes) {
-  const int32_t value = _mm_cvtsi128_si32(bytes);
-  std::memcpy(out, &value, sizeof value);
+PENSTOCK_AVX2 inline void store8(uint8_t* out, __m128i bytes) {
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), bytes);
 }
 
-// One row in each half of the registers. Of four pixels, the first bytes of two are put side by
-// side as 16-bit numbers, then the second and the third: one multiplication then does both.
-// Four bytes are stored of each pixel; the next overwrites the last of them.
-PENSTOCK_AVX2 void shrink_rows_rgb(const uint8_t* const rows[2], const PackedWeights& weights,
-                                   uint8_t* const outs[2]) {
+// One pixel of two rows, one in each half of the registers. Of four pixels, the first bytes of two
+// are put side by side as 16-bit numbers, then the second and the third: one multiplication then
+// does both. `halves` and what they belong to are those of PackedWeights.
+PENSTOCK_AVX2_INLINE __m256i weigh(const uint8_t* const rows[2], size_t at, const int16_t* halves,
+                                   uint32_t groups) {
   const __m256i first_two = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
   const __m256i second_two = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1));
-  const __m256i half = _mm256_set1_epi32(1 << (kWeightBits - 1));
-  const int16_t* halves = weights.halves.data();
-  uint8_t* out0 = outs[0];
-  uint8_t* out1 = outs[1];
-  for (const uint32_t begin : weights.begins) {
-    __m256i high = _mm256_setzero_si256();
-    __m256i low = half;
-    size_t at = size_t{begin} * 3;
-    for (uint32_t group = 0; group < weights.groups; ++group, at += 12, halves += 8) {
-      const __m256i pixels = load_two(rows[0] + at, rows[1] + at);
-      const __m256i a = _mm256_shuffle_epi8(pixels, first_two);
-      const __m256i b = _mm256_shuffle_epi8(pixels, second_two);
-      high = _mm256_add_epi32(high, _mm256_madd_epi16(a, broadcast_pair(halves)));
-      low = _mm256_add_epi32(low, _mm256_madd_epi16(a, broadcast_pair(halves + 2)));
-      high = _mm256_add_epi32(high, _mm256_madd_epi16(b, broadcast_pair(halves + 4)));
-      low = _mm256_add_epi32(low, _mm256_madd_epi16(b, broadcast_pair(halves + 6)));
-    }
-    __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(high, kLowBits), low);
-    sum = _mm256_srai_epi32(sum, kWeightBits);
-    sum = _mm256_packus_epi32(sum, sum);
-    sum = _mm256_packus_epi16(sum, sum);
-    store4(out0, _mm256_castsi256_si128(sum));
-    store4(out1, _mm256_extracti128_si256(sum, 1));
-    out0 += 3;
-    out1 += 3;
+  __m256i high = _mm256_setzero_si256();
+  __m256i low = _mm256_set1_epi32(1 << (kWeightBits - 1));
+  for (uint32_t group = 0; group < groups; ++group, at += 12, halves += 8) {
+    const __m256i pixels = load_two(rows[0] + at, rows[1] + at);
+    const __m256i a = _mm256_shuffle_epi8(pixels, first_two);
+    const __m256i b = _mm256_shuffle_epi8(pixels, second_two);
+    high = _mm256_add_epi32(high, _mm256_madd_epi16(a, broadcast_pair(halves)));
+    low = _mm256_add_epi32(low, _mm256_madd_epi16(a, broadcast_pair(halves + 2)));
+    high = _mm256_add_epi32(high, _mm256_madd_epi16(b, broadcast_pair(halves + 4)));
+    low = _mm256_add_epi32(low, _mm256_madd_epi16(b, broadcast_pair(halves + 6)));
+  }
+  const __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(high, kLowBits), low);
+  return _mm256_srai_epi32(sum, kWeightBits);
+}
+
+// Two pixels at a time; eight bytes are stored of their six, and the next two overwrite the rest.
+// Where their number is odd, the last is made twice.
+PENSTOCK_AVX2_INLINE void shrink(const uint8_t* const rows[2], const PackedWeights& weights,
+                                 uint32_t groups, uint8_t* const outs[2]) {
+  const __m256i close_up = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(0, 1, 2, 4, 5, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+  const size_t count = weights.begins.size();
+  for (size_t i = 0; i < count; i += 2) {
+    const size_t next = i + 1 < count ? i + 1 : i;
+    const int16_t* halves = weights.halves.data();
+    const __m256i a = weigh(rows, size_t{weights.begins[i]} * 3, halves + i * groups * 8, groups);
+    const __m256i b =
+        weigh(rows, size_t{weights.begins[next]} * 3, halves + next * groups * 8, groups);
+    const __m256i words = _mm256_packus_epi32(a, b);
+    const __m256i bytes = _mm256_shuffle_epi8(_mm256_packus_epi16(words, words), close_up);
+    store8(outs[0] + i * 3, _mm256_castsi256_si128(bytes));
+    store8(outs[1] + i * 3, _mm256_extracti128_si256(bytes, 1));
+  }
+}
+
+PENSTOCK_AVX2 void shrink_rows_rgb(const uint8_t* const rows[2], const PackedWeights& weights,
+                                   uint8_t* const outs[2]) {
+  if (weights.groups == 1) {  // Most are: up to twice as large as the output. No loop then.
+    shrink(rows, weights, 1, outs);
+  } else {
+    shrink(rows, weights, weights.groups, outs);
   }
 }
 
