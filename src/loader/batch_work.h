@@ -95,6 +95,7 @@ class BatchWork final : public Batch {
   std::unique_ptr<std::atomic<uint32_t>[]> reads_left;  // By unit.
   std::vector<uint8_t> read_by_worker;                  // By unit.
   std::atomic<uint32_t> units_left = 0;
+  std::atomic<bool> complete = false;  // After finish().
 
  private:
   void add_idle_slots();

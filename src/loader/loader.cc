@@ -106,8 +106,8 @@ uint32_t LoaderImpl::enough_ahead() const {
   if (!local) return kAheadRemoteMax;
   const uint64_t batch = Layout(options_.fields, options_.batch_size).bytes +
                          options_.batch_size * bytes / std::max<uint64_t>(1, samples);
-  return static_cast<uint32_t>(std::clamp<uint64_t>(
-      kAheadLocalBytes / std::max<uint64_t>(1, batch), kAheadMin, kAheadLocalMax));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(kAheadLocalBytes / std::max<uint64_t>(1, batch),
+                                                    kAheadMin, kAheadLocalMax));
 }
 
 void LoaderImpl::start() {

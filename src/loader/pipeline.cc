@@ -201,7 +201,7 @@ Result<WorkRef> Pipeline::start(BatchOrder order, std::stop_token stop) {
 
 Result<void> Pipeline::wait(BatchWork& batch, Deadline deadline) {
   std::unique_lock lock(shared_->mutex);
-  const auto ready = [&] { return batch.units_left.load() == 0 || shared_->stopping; };
+  const auto ready = [&] { return batch.complete.load() || shared_->stopping; };
   Deadline say = deadline_in(kSayAfter);
   while (!shared_->done.wait_until(lock, std::min(deadline, say), ready)) {
     if (Clock::now() >= deadline) return make_error(ErrorCode::kTimeout, "no batch yet", true);
@@ -211,7 +211,7 @@ Result<void> Pipeline::wait(BatchWork& batch, Deadline deadline) {
               {"units_left", std::to_string(batch.units_left.load())}});
     say = deadline_in(kSayAfter);
   }
-  if (batch.units_left.load() != 0) return make_error(ErrorCode::kClosed, "the loader is closed");
+  if (!batch.complete.load()) return make_error(ErrorCode::kClosed, "the loader is closed");
   lock.unlock();
   return tell_failures(batch);
 }

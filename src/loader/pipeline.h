@@ -53,7 +53,7 @@ class Pipeline {
   // Until all of it is there; kTimeout at the deadline. What goes wrong with single samples is told as
   // on_error says.
   Result<void> wait(BatchWork& batch, Deadline deadline = kNoDeadline);
-  bool ready(const BatchWork& batch) const { return batch.units_left.load() == 0; }
+  bool ready(const BatchWork& batch) const { return batch.complete.load(); }
 
   std::shared_ptr<Stats> stats() const;
   void reset_stats();

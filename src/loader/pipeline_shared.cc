@@ -44,6 +44,7 @@ void Pipeline::Shared::unit_done(BatchWork& batch) {
   if (batch.units_left.fetch_sub(1) > 1) return;
   batch.finish();
   const std::lock_guard lock(mutex);
+  batch.complete = true;
   done.notify_all();
 }
 
