@@ -168,8 +168,9 @@ def cold_rows(sizes, server):
     rows = []
     env = server.env
     what = f"cold read of {size_text(sizes.cold)} from S3, 4 MiB, depth 16"
-    with measure.scratch("cold", (3 * sizes.rounds + 1) * sizes.cold) as folder, servers.bucket(
-        server, BUCKET
+    with (
+        measure.scratch("cold", (3 * sizes.rounds + 1) * sizes.cold) as folder,
+        servers.bucket(server, BUCKET),
     ):
         drive("make", f"s3://{BUCKET}/cold", "--bytes", sizes.cold, env=env)
         near = Cold(sizes, folder, env)

@@ -18,6 +18,8 @@ inline constexpr int kExitInterrupted = 130;
 void add_bench_command(CLI::App& app, Run& run);
 void add_cache_command(CLI::App& app, Run& run);
 void add_doctor_command(CLI::App& app, Run& run);
+void add_load_command(CLI::App& app, Run& run);
+void add_pack_command(CLI::App& app, Run& run);
 void add_sync_command(CLI::App& app, Run& run);
 
 }  // namespace penstock::cli

@@ -44,6 +44,8 @@ int main(int argc, char** argv) {
   add_bench_command(app, run);
   add_sync_command(app, run);
   add_cache_command(app, run);
+  add_load_command(app, run);
+  add_pack_command(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,152 @@
+// The reads of a batch, and the workers that decode what they bring.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "loader/pipeline_shared.h"
+
+namespace penstock::loader {
+
+namespace {
+
+// How a piece comes.
+enum class Way : uint8_t {
+  kWorker,  // Read by the worker that decodes it, from the page cache.
+  kStore,   // By the store or the I/O engine, on its own.
+  kFile,    // A file of its own, by a thread that may wait for it.
+  kStream,  // Of a compressed shard, likewise.
+};
+
+Way way_of(const BatchWork& batch, const Piece& piece) {
+  const data::Dataset& dataset = batch.dataset(piece.slot);
+  const data::Shard& shard = dataset.shards()[piece.shard];
+  if (shard.loose) return Way::kFile;
+  if (shard.compression != data::Compression::kNone) return Way::kStream;
+  return dataset.local() && dataset.mode() == io::CacheMode::kBuffered ? Way::kWorker : Way::kStore;
+}
+
+uint64_t parts_of(const Piece& piece, uint64_t part_max) {
+  return std::max<uint64_t>(1, (piece.length + part_max - 1) / part_max);
+}
+
+Result<void> read_file(BatchWork& batch, const Piece& piece) {
+  const data::SamplePlace& place = batch.sample(piece.slot);
+  const size_t member = (piece.object - 1) % 256;
+  const std::span<std::byte> into = batch.raw().subspan(piece.at, piece.length);
+  const uint64_t size = PENSTOCK_TRY(batch.dataset(piece.slot).read_loose(place, member, into));
+  if (size == piece.length) return {};
+  return make_error(
+      ErrorCode::kChanged,
+      fmt::format("it has {} bytes and had {} when the dataset was opened", size, piece.length));
+}
+
+}  // namespace
+
+void Pipeline::begin_reads(const WorkRef& batch) {
+  const ReadPlan& plan = batch->plan;
+  const uint64_t part_max = rules_.piece_max;
+  // All counts first: reads may end while others are still begun.
+  for (uint32_t u = 0; u < plan.units.size(); ++u) {
+    const Unit& unit = plan.units[u];
+    uint64_t reads = 0;
+    for (uint32_t p = unit.first_piece; p < unit.first_piece + unit.pieces; ++p) {
+      const Way way = way_of(*batch, plan.pieces[p]);
+      if (way == Way::kStore) reads += parts_of(plan.pieces[p], part_max);
+      if (way == Way::kFile || way == Way::kStream) ++reads;
+      if (way == Way::kWorker) batch->read_by_worker[u] = 1;
+    }
+    batch->reads_left[u].store(static_cast<uint32_t>(reads) + 1);
+  }
+  const std::shared_ptr<Stats> stats = shared_->stats();
+  for (uint32_t u = 0; u < plan.units.size(); ++u) {
+    const Unit& unit = plan.units[u];
+    for (uint32_t p = unit.first_piece; p < unit.first_piece + unit.pieces; ++p) {
+      begin_read(batch, u, p, stats);
+    }
+    // The count for having begun them all.
+    shared_->begun(batch, u);
+  }
+}
+
+void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
+                          const std::shared_ptr<Stats>& stats) {
+  const Piece& piece = batch->plan.pieces[p];
+  data::Dataset& dataset = batch->dataset(piece.slot);
+  stats->bytes_read.add(piece.length);
+  switch (way_of(*batch, piece)) {
+    case Way::kWorker:
+      stats->reads.add();
+      if (shared_->advise()) dataset.will_need(piece.shard, piece.offset, piece.length);
+      return;
+    case Way::kFile:
+    case Way::kStream:
+      stats->reads.add();
+      shared_->read_begins();
+      readers_->submit([this, shared = shared_, stats, batch, unit, p]() mutable {
+        const Clock::time_point begin = Clock::now();
+        const Piece& wanted = batch->plan.pieces[p];
+        const Result<void> outcome =
+            streams_[wanted.source] != nullptr
+                ? streams_[wanted.source]->read(wanted.shard, wanted.offset,
+                                                batch->raw().subspan(wanted.at, wanted.length))
+                : read_file(*batch, wanted);
+        stats->read_busy.add(Clock::now() - begin);
+        shared->read_ends(std::move(batch), unit, p, outcome);
+      });
+      return;
+    case Way::kStore:
+      break;
+  }
+  for (uint64_t at = 0; at < piece.length || at == 0; at += rules_.piece_max) {
+    const uint64_t length = std::min(rules_.piece_max, piece.length - at);
+    stats->reads.add();
+    stats->storage.begin();
+    shared_->read_begins();
+    dataset.async_read(
+        piece.shard, piece.offset + at, batch->raw_slice(piece.at + at, length),
+        [shared = shared_, stats, batch, unit, p](const Result<void>& outcome) mutable {
+          stats->storage.end();
+          shared->read_ends(std::move(batch), unit, p, outcome);
+        });
+    if (piece.length == 0) break;
+  }
+}
+
+void Pipeline::read_unit(BatchWork& batch, uint32_t u, Stats& stats) {
+  const Unit& unit = batch.plan.units[u];
+  for (uint32_t p = unit.first_piece; p < unit.first_piece + unit.pieces; ++p) {
+    const Piece& piece = batch.plan.pieces[p];
+    if (way_of(batch, piece) != Way::kWorker) continue;
+    const Clock::time_point begin = Clock::now();
+    const Result<void> outcome =
+        batch.dataset(piece.slot)
+            .read_now(piece.shard, piece.offset, batch.raw().subspan(piece.at, piece.length));
+    const Clock::duration took = Clock::now() - begin;
+    stats.read_busy.add(took);
+    shared_->note_read(piece.length, took);
+    if (!outcome.ok()) batch.fail_piece(p, outcome.error());
+  }
+}
+
+void Pipeline::run_worker() {
+  SlotDecoder decoder;
+  Shared::Turn turn;
+  while (shared_->pop(turn)) {
+    BatchWork& batch = *turn.batch;
+    const std::shared_ptr<Stats> stats = shared_->stats();
+    if (batch.read_by_worker[turn.unit] != 0) read_unit(batch, turn.unit, *stats);
+    const Clock::time_point begin = Clock::now();
+    const Unit& unit = batch.plan.units[turn.unit];
+    for (uint32_t i = unit.first_slot; i < unit.first_slot + unit.slots; ++i) {
+      const uint32_t slot = batch.plan.slots[i];
+      const std::optional<Error> lost = batch.read_failure(slot);
+      const Result<void> outcome = lost ? Result<void>(*lost) : decoder.decode(batch, slot);
+      if (!outcome.ok()) batch.fail(slot, outcome.error());
+    }
+    stats->decode_busy.add(Clock::now() - begin);
+    shared_->unit_done(batch);
+    turn = {};  // Not kept while waiting for the next.
+  }
+}
+
+}  // namespace penstock::loader
