@@ -30,6 +30,12 @@ def run(*arguments, check=True, **options):
     return done
 
 
+def test_a_new_cache_is_private(tmp_path):
+    (tmp_path / "data").write_bytes(b"secret")
+    run("warm", tmp_path / "cache", tmp_path / "data")
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
+
+
 def run_json(*arguments, check=True):
     done = run(*arguments, "--json", check=check)
     return json.loads(done.stdout)
@@ -535,6 +541,8 @@ def test_a_directory_that_may_not_be_written(open_tmp, data):
 def test_looking_needs_no_right_to_write(open_tmp, cache, data):
     run("warm", cache, data)
     assert open_tmp in cache.parents
+    assert as_nobody("show", cache).returncode == 1
+    cache.chmod(0o755)  # As who shares it does.
     shown = as_nobody("show", cache)
     assert shown.returncode == 0, shown.stderr
     assert "13:" in shown.stdout

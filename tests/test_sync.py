@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import stat
 import subprocess
 import time
@@ -440,6 +441,36 @@ def test_s3_markers_and_odd_keys(s3, bucket, tmp_path):
         b"dir/file",
         b"fine",
     }
+
+
+def test_s3_a_folder_whose_first_key_is_a_mark(s3, bucket, tmp_path):
+    for key in ["train/", "train/a", "odd//b", "odd/ok"]:
+        s3.put_object(Bucket=bucket, Key=key, Body=b"")
+    sync(f"s3://{bucket}/train", tmp_path / "to")
+    assert (tmp_path / "to" / "a").exists()
+    done = sync(f"s3://{bucket}/odd/", tmp_path / "odd", check=False)
+    assert done.returncode == 1 and (tmp_path / "odd" / "ok").exists()
+
+
+def test_a_signal_ends_it_while_s3_does_not_answer(tmp_path):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        env = {
+            **os.environ,
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "AWS_ACCESS_KEY_ID": "a",
+            "AWS_SECRET_ACCESS_KEY": "b",
+            "AWS_REGION": "us-east-1",
+        }
+        command = [PENSTOCK, "sync", "s3://bucket-one/x", str(tmp_path / "to")]
+        with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as run:
+            silent.settimeout(20)
+            silent.accept()
+            begin = time.monotonic()
+            run.send_signal(signal.SIGINT)
+            assert run.wait(timeout=20) == 130
+            assert time.monotonic() - begin < 3
 
 
 def test_s3_names_that_are_not_utf8_are_failures(s3, bucket, tmp_path):

@@ -58,6 +58,7 @@ struct PlaceOptions {
   bool create = false;  // A target: may be missing. Nothing is made before run().
   bool read_only = false;
   store::StoreOptions store = {};
+  std::stop_token stop = {};  // Asking S3 may take long: kCancelled.
 };
 // A path, "tree:/path", "s3://bucket/prefix", with or without '/' at the end. A path or key that is one
 // object is a place with only_key, in the folder that holds it; without `create` an S3 prefix is

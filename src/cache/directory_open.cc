@@ -54,13 +54,20 @@ Result<std::optional<std::string>> read_marker(io::FileSystem& fs, const std::st
   return make_error(ErrorCode::kInvalid, fmt::format("{} is too long for that of a cache", path));
 }
 
+// What is cached may be private, whoever may read the directory above: others are let in by chmod.
+Result<void> make_root(io::FileSystem& fs, const std::string& root) {
+  PENSTOCK_TRY(io::make_directories(fs, io::parent_path(root)));
+  const Result<void> made = fs.make_directory(root, 0700);
+  return !made.ok() && made.error().code == ErrorCode::kExists ? Result<void>() : made;
+}
+
 // The marker, which is made where nothing is.
 Result<std::string> find_marker(io::FileSystem& fs, const std::string& root,
                                 const std::string& path) {
   std::optional<std::string> marker = PENSTOCK_TRY(read_marker(fs, path));
   if (marker) return *marker;
   if (PENSTOCK_TRY(is_unused(fs, root))) {
-    PENSTOCK_TRY(io::make_directories(fs, root));
+    PENSTOCK_TRY(make_root(fs, root));
     const Result<void> made = io::write_file_durably(fs, path, kMarker);
     if (made.ok()) return std::string(kMarker);
     // One of the same number in another container has taken the same temporary name.

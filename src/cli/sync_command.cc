@@ -97,9 +97,11 @@ Result<Places> open_places(const SyncArguments& arguments, const sync::Options& 
   store::StoreOptions store;
   store.s3 = s3 ? &*s3 : nullptr;
   Places places;
-  places.from = PENSTOCK_TRY(sync::open_place(arguments.from, {.read_only = true, .store = store}));
+  places.from = PENSTOCK_TRY(
+      sync::open_place(arguments.from, {.read_only = true, .store = store, .stop = options.stop}));
   places.to = PENSTOCK_TRY(sync::open_place(
-      arguments.to, {.create = true, .read_only = options.dry_run, .store = store}));
+      arguments.to,
+      {.create = true, .read_only = options.dry_run, .store = store, .stop = options.stop}));
   return places;
 }
 
@@ -193,7 +195,7 @@ int run_sync(const SyncArguments& arguments) {
   if (!options.ok()) return fail(options.error());
   options->stop = stop;
   Result<Places> places = open_places(arguments, *options);
-  if (!places.ok()) return fail(places.error());
+  if (!places.ok()) return stop.stop_requested() ? kExitInterrupted : fail(places.error());
   std::unique_ptr<Striping> striping;
   if (arguments.stripes) {
     Result<std::unique_ptr<Striping>> created = Striping::create(*arguments.stripes, *places->to);

@@ -85,11 +85,14 @@ Result<std::unique_ptr<Place>> open_path(std::string_view given, const PlaceOpti
   return place;
 }
 
-Result<bool> has_objects(store::ObjectStore& store) {
+// Keys that no store can name count too: marks of folders, for one. They are told of when it is walked.
+Result<bool> has_objects(store::ObjectStore& store, const store::CallOptions& call) {
   store::ListOptions list;
+  list.deadline = call.deadline;
+  list.cancel = call.cancel;
   list.limit = 1;
   const store::ListPage page = PENSTOCK_TRY(store.list(list));
-  return !page.objects.empty();
+  return !page.objects.empty() || !page.odd.empty() || page.next.has_value();
 }
 
 Result<std::unique_ptr<Place>> open_s3(const std::string& address, const PlaceOptions& options) {
@@ -98,7 +101,8 @@ Result<std::unique_ptr<Place>> open_s3(const std::string& address, const PlaceOp
   store_options.read_only = options.read_only;
   place->store = PENSTOCK_TRY(store::open_store(address, store_options));
   if (options.create) return place;
-  const bool is_folder = PENSTOCK_TRY(has_objects(*place->store));
+  const store::CallOptions call{.cancel = options.stop};
+  const bool is_folder = PENSTOCK_TRY(has_objects(*place->store, call));
   if (is_folder) return place;
   // Nothing is in such a folder. A bucket may be empty; otherwise: is it one object?
   const size_t bucket_end = address.find('/', std::string_view("s3://").size());
@@ -112,7 +116,7 @@ Result<std::unique_ptr<Place>> open_s3(const std::string& address, const PlaceOp
   const size_t slash = address.rfind('/');
   place->only_key = address.substr(slash + 1);
   place->store = PENSTOCK_TRY(store::open_store(address.substr(0, slash), store_options));
-  const Result<store::ObjectInfo> info = place->store->head(place->only_key);
+  const Result<store::ObjectInfo> info = place->store->head(place->only_key, call);
   if (!info.ok() && info.error().code == ErrorCode::kNotFound) return nothing();
   if (!info.ok()) return info.error();
   return place;
