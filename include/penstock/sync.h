@@ -101,8 +101,9 @@ std::string_view action_name(Action action);
 struct Options {
   uint32_t jobs = 32;  // Objects (or, of a large one, ranges) under way. 1 to 1024.
   bool checksum = false;
-  bool delete_extra =
-      false;  // What only the target has, filters permitting. Last, and not after errors.
+  // What only the target has, filters permitting: last, and not after errors. But what is in the way
+  // of something (a directory where a file belongs) goes just before that is copied.
+  bool delete_extra = false;
   bool dry_run = false;
   bool verify = true;
   std::vector<Filter> filters;

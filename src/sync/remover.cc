@@ -13,6 +13,24 @@ constexpr size_t kBatch = 1000;  // What S3 removes in one request.
 
 }  // namespace
 
+void Remover::clear_way(const std::vector<std::string>& blocked) {
+  for (const std::string& key : blocked) {
+    if (context_.stopped()) return;
+    const Result<void> removed = remove_in_way(key);
+    if (!removed.ok()) context_.tally.failed(key, removed.error());
+  }
+}
+
+// A folder where an object is wanted, or the other way round.
+Result<void> Remover::remove_in_way(const std::string& key) {
+  if (!key.ends_with('/')) {
+    if (context_.filters.may_select_below(key + "/")) PENSTOCK_TRY(empty_folder(key + "/"));
+    return {};
+  }
+  std::vector<std::string> batch = {key.substr(0, key.size() - 1)};
+  return context_.filters.selects(batch.front()) ? remove_batch(batch) : Result<void>();
+}
+
 void Remover::run(const Leftovers& leftovers) {
   if (leftovers.extra_everywhere) return tidy("", true);
   ThreadPool pool("sync-delete", kThreads, kQueued);

@@ -15,10 +15,13 @@ class Remover {
  public:
   explicit Remover(Context& context) : context_(context) {}
 
-  // Several folders at once. Failures go to the tally.
+  // What is in the way of these, and nothing else. Failures go to the tally.
+  void clear_way(const std::vector<std::string>& blocked);
+  // All of it, several folders at once. Failures go to the tally.
   void run(const Leftovers& leftovers);
 
  private:
+  Result<void> remove_in_way(const std::string& key);
   void tidy(const std::string& folder, bool with_folders_inside);
   Result<void> tidy_names(const std::string& folder, bool with_folders_inside);
   Result<bool> empty_folder(const std::string& folder);

@@ -154,6 +154,17 @@ void copy_blocked(Context& context, const std::vector<std::string>& blocked) {
   copier.finish();
 }
 
+// What is in the way of something goes just before that is copied; all else last, and only when
+// everything was copied.
+void remove_and_replace(Context& context, const Leftovers& leftovers) {
+  Remover remover(context);
+  if (!context.options.dry_run && !leftovers.blocked.empty()) {
+    remover.clear_way(leftovers.blocked);
+    copy_blocked(context, leftovers.blocked);
+  }
+  if (context.tally.clean() && !context.stopped()) remover.run(leftovers);
+}
+
 Result<void> finish_target(Context& context) {
   if (context.options.dry_run || context.stopped()) return {};
   if (context.tree) return context.tree->finish();
@@ -182,10 +193,7 @@ Result<Report> run(Place& from, Place& to, const Options& options) {
     const Teller teller(context);
     const Leftovers leftovers = copy_all(context);
     const bool deletes = options.delete_extra && context.tally.clean() && !context.stopped();
-    if (deletes) {
-      Remover(context).run(leftovers);
-      if (!options.dry_run && !leftovers.blocked.empty()) copy_blocked(context, leftovers.blocked);
-    }
+    if (deletes) remove_and_replace(context, leftovers);
     if (const Result<void> finished = finish_target(context); !finished.ok()) {
       context.tally.failed("", finished.error());
     }

@@ -529,6 +529,27 @@ class StoppingStore : public PassingStore {
   std::stop_source stop_;
 };
 
+// What is in its way has to go first; what only lies beside it stays.
+TEST(Run, AStopWhileSomethingIsReplacedDeletesNothingElse) {
+  MemoryFileSystem fs;
+  write_file(fs, "/to/large/old", "in the way");
+  write_file(fs, "/to/extra", "precious");
+  std::stop_source stop;
+  auto source = memory_place({{"large", large_text('z')}});
+  const auto from = store_place(std::make_unique<StoppingStore>(std::move(source->store), stop));
+  const auto to = tree_place(fs, "/to");
+  Options options = small_options();
+  options.delete_extra = true;
+  options.stop = stop.get_token();
+  const Result<Report> report = run(*from, *to, options);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_TRUE(report->stopped);
+  EXPECT_EQ(tree_of(fs, "/to"), (Tree{{"extra", "precious"}}));
+  options.stop = {};
+  run_ok(*from, *to, options);
+  EXPECT_EQ(tree_of(fs, "/to"), objects_of(*from->store));
+}
+
 TEST(Run, AStopLeavesNothingHalfWritten) {
   for (const bool to_tree : {true, false}) {
     MemoryFileSystem fs;
