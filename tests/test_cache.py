@@ -687,3 +687,30 @@ def test_s3_interrupt(cache, bucket):
     assert process.returncode == 130, err
     assert json.loads(out)["interrupted"] is True
     assert run_json("check", cache)["healthy"]
+
+
+def test_what_can_never_fit_is_said_at_once(cache, data):
+    begin = time.monotonic()
+    done = run("warm", cache, data, "--quota", "1", check=False)
+    assert time.monotonic() - begin < 5
+    assert "no room" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_drive_that_became_read_only_is_named_and_costs_no_time(tmp_path, cache, data):
+    drive = tmp_path / "drive"
+    drive.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", drive], check=True)
+    try:
+        run("warm", drive / "c", data)
+        subprocess.run(["mount", "-o", "remount,ro", drive], check=True)
+        files = tmp_path / "files"
+        files.mkdir()
+        for i in range(200):
+            (files / str(i)).write_bytes(b"x" * 100)
+        begin = time.monotonic()
+        done = run("warm", cache, files, "--cache-dir", drive / "c", check=False)
+        assert time.monotonic() - begin < 20
+        assert done.returncode == 1 and "1 of 2 cache directories cannot be used" in done.stderr
+    finally:
+        subprocess.run(["umount", drive], check=True)

@@ -72,7 +72,8 @@ class StageCall : public std::enable_shared_from_this<StageCall> {
       store_.core().when_memory([self = shared_from_this(), window] { self->stage(window); });
       return;
     }
-    if (!fetched.ok() && fetched.error().code == ErrorCode::kNoSpace && may_ask_again()) {
+    if (!fetched.ok() && fetched.error().code == ErrorCode::kNoSpace && fetched.error().retryable &&
+        may_ask_again()) {
       store_.core().repeat([self = shared_from_this(), window] {
         self->stage(window);
         return false;
@@ -145,9 +146,12 @@ void CachedStoreImpl::fetch_to_drive(const VersionRef& version, const Place& pla
   const EntryKey& key = place.key;
   Tier& tier = core_->tier_for(place.id);
   if (!tier.reserve(key, version->id)) {
+    const TierStats stats = tier.stats();
+    // There may be room for it later, but not in a directory that is off, or too small for it.
+    const bool later = stats.on && file_bytes(key) <= stats.keeper.limit_bytes;
     return done(make_error(ErrorCode::kNoSpace,
                            fmt::format("the cache has no room for more of '{}'", version->info.key),
-                           true));
+                           later));
   }
   Result<io::Buffer> taken = core_->take(file_bytes(key));
   if (!taken.ok()) {
@@ -174,8 +178,11 @@ void CachedStoreImpl::fetch_to_drive(const VersionRef& version, const Place& pla
                    [core = core_.get(), pass, bytes = uint64_t{place.key.length},
                     done](const Result<void>& filled) {
                      core->memory_freed();
-                     if (!filled.ok()) return done(filled.error());
-                     done(bytes);
+                     if (filled.ok()) return done(bytes);
+                     Error error = filled.error();
+                     // The drive itself said so: the quota has nothing to do with it.
+                     if (error.code == ErrorCode::kNoSpace) error.retryable = false;
+                     done(error);
                    });
       });
 }

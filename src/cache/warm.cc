@@ -190,19 +190,19 @@ class Warmer {
       not_before_ = Clock::now() + rate_.reserve(static_cast<double>(*fetched));
       given_up_ = 0;
     } else if (fetched.error().code == ErrorCode::kNoSpace) {
-      refused(window);
+      refused(window, fetched.error().retryable);
     } else if (!stopping()) {
       failed(window, fetched.error());
     }
   }
 
-  void refused(Window window) {
+  void refused(Window window, bool may_change) {
     const Clock::time_point now = Clock::now();
     if (!window.refused_at) window.refused_at = now;
     // Many in a row, and nothing came in: it is full.
-    const bool full = given_up_ >= kRefusedMax;
+    const bool full = given_up_ >= kRefusedMax || !may_change;
     if (full || now - *window.refused_at >= patience_) {
-      patience_ = std::min<Nanoseconds>(patience_, kShortPatience);
+      if (may_change) patience_ = std::min<Nanoseconds>(patience_, kShortPatience);
       given_up_ += 1;
       report_.totals.no_room_bytes += window.length;
       return;

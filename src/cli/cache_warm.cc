@@ -180,8 +180,9 @@ void Warming::tell_problems() const {
 void Warming::tell_room(const cache::CacheStats& stats) const {
   const WarmProgress& totals = report_.totals;
   if (stats.directories_off > 0) {
-    tell("penstock cache warm: {} of {} cache directories cannot be used now\n",
-         stats.directories_off, arguments_.directories().size());
+    tell("penstock cache warm: {} of {} cache directories cannot be used now; {} were for them\n",
+         stats.directories_off, arguments_.directories().size(), format_size(totals.no_room_bytes));
+    return;
   }
   if (totals.no_room_bytes == 0) return;
   const uint64_t there = totals.fetched_bytes + totals.there_bytes;
@@ -194,8 +195,10 @@ void Warming::tell_room(const cache::CacheStats& stats) const {
     tell("  {} of the {} it may use hold other data: penstock cache show, penstock cache clear\n",
          format_size(others), format_size(stats.limit_bytes));
   } else {
-    tell("  it may use {}: a larger --quota or one more --cache-dir would hold more\n",
-         format_size(stats.limit_bytes));
+    tell(
+        "  it may use {}: a larger --quota, a smaller --floor or one more --cache-dir would hold "
+        "more; is its file system full, or out of inodes (df -i)?\n",
+        format_size(stats.limit_bytes));
   }
 }
 
