@@ -714,3 +714,11 @@ def test_a_drive_that_became_read_only_is_named_and_costs_no_time(tmp_path, cach
         assert done.returncode == 1 and "1 of 2 cache directories cannot be used" in done.stderr
     finally:
         subprocess.run(["umount", drive], check=True)
+
+
+def test_a_smaller_quota_holds_when_warming_ends(cache, data):
+    first = run_json("warm", cache, data)
+    assert first["used_bytes"] == run_json("show", cache)["directories"][0]["used_bytes"]
+    again = run_json("warm", cache, data, "--quota", str(first["used_bytes"] // 2), check=False)
+    assert again["used_bytes"] <= first["used_bytes"] // 2
+    assert run_json("show", cache)["directories"][0]["used_bytes"] <= first["used_bytes"] // 2

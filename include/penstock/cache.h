@@ -99,6 +99,8 @@ class Cache {
   virtual CacheStats stats() const = 0;
   // Waits until fills under way are on the drives: for tests and tools.
   virtual void drain() = 0;
+  // Then until what is there was counted, and what is too much is gone; but not beyond the deadline.
+  virtual void settle(Deadline deadline) = 0;
 };
 
 // A piece of a version of an object.

@@ -119,6 +119,13 @@ Tier& CacheCore::tier_for(const EntryId& id) {
   return *tiers_[best];
 }
 
+void CacheCore::settle(Deadline deadline) {
+  drain();
+  for (const auto& tier : tiers_) {
+    if (const std::shared_ptr<Keeper> keeper = tier->keeper()) (void)keeper->settle(deadline);
+  }
+}
+
 uint64_t CacheCore::limit_bytes() const {
   uint64_t limit = 0;
   for (const auto& tier : tiers_) limit += tier->stats().keeper.limit_bytes;

@@ -63,6 +63,7 @@ class CacheCore final : public Cache {
   void set_quota(SizeOrPercent quota) override;
   CacheStats stats() const override;
   void drain() override;
+  void settle(Deadline deadline) override;
 
   const CacheOptions& options() const { return options_; }
   CacheCounters& counters() { return counters_; }

@@ -26,6 +26,7 @@ using tune::doctor::printable;
 
 constexpr uint32_t kJobs = 32;
 constexpr size_t kMissingMax = 100;
+constexpr Nanoseconds kSettleMax = std::chrono::seconds(30);
 
 struct Plan {
   cache::CacheOptions cache;
@@ -276,7 +277,7 @@ int run_cache_warm(const CacheArguments& arguments) {
   Warming warming(arguments, std::move(*plan), std::move(*sources));
   const Result<void> warmed = warming.run();
   if (!warmed.ok()) return fail_cache("warm", warmed.error());
-  cache->drain();
+  cache->settle(deadline_in(kSettleMax));
   return warming.conclude(cache->stats());
 }
 
