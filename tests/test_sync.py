@@ -452,6 +452,21 @@ def test_s3_a_folder_whose_first_key_is_a_mark(s3, bucket, tmp_path):
     assert done.returncode == 1 and (tmp_path / "odd" / "ok").exists()
 
 
+def test_json_says_what_kept_it_from_beginning(tmp_path):
+    done = sync(tmp_path / "nothere", tmp_path / "to", "--json", check=False)
+    assert done.returncode == 1
+    assert "nothere" in json.loads(done.stdout)["error"]["detail"]
+
+
+def test_a_summary_that_cannot_be_written_is_a_failure(tmp_path):
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from" / "a").write_bytes(b"a")
+    command = [PENSTOCK, "sync", tmp_path / "from", tmp_path / "to", "--json"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1 and b"No space left" in done.stderr
+
+
 def test_a_signal_ends_it_while_s3_does_not_answer(tmp_path):
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -183,19 +184,32 @@ int tell_report(const sync::Report& report, const SyncArguments& arguments,
   if (options.delete_extra && report.totals.failed > 0 && report.totals.deleted == 0) {
     tell("penstock sync: nothing was deleted, because of the failures\n");
   }
-  if (arguments.json) print_line(summary_json(report, options));
-  if (!arguments.json && !arguments.quiet) print_line(summary_text(report, options));
+  Result<void> printed;
+  if (arguments.json) printed = print_all(summary_json(report, options));
+  if (!arguments.json && !arguments.quiet) printed = print_all(summary_text(report, options));
   if (report.stopped) return kExitInterrupted;
+  if (!printed.ok() && printed.error().os_errno != EPIPE) return fail(printed.error());
   return report.totals.failed == 0 ? kExitOk : kExitFailed;
+}
+
+// What kept it from beginning, or ended it.
+int fail_whole(const Error& error, const SyncArguments& arguments) {
+  if (arguments.json) {
+    print_line(fmt::format(R"({{"error":{{"code":"{}","detail":"{}"}}}})"
+                           "\n",
+                           error_code_name(error.code), json_escape(error.detail)));
+  }
+  return fail(error);
 }
 
 int run_sync(const SyncArguments& arguments) {
   const std::stop_token stop = stop_on_interrupt();
   Result<sync::Options> options = parse_options(arguments);
-  if (!options.ok()) return fail(options.error());
+  if (!options.ok()) return fail_whole(options.error(), arguments);
   options->stop = stop;
   Result<Places> places = open_places(arguments, *options);
-  if (!places.ok()) return stop.stop_requested() ? kExitInterrupted : fail(places.error());
+  if (!places.ok())
+    return stop.stop_requested() ? kExitInterrupted : fail_whole(places.error(), arguments);
   std::unique_ptr<Striping> striping;
   if (arguments.stripes) {
     Result<std::unique_ptr<Striping>> created = Striping::create(*arguments.stripes, *places->to);
@@ -210,7 +224,8 @@ int run_sync(const SyncArguments& arguments) {
   add_callbacks(*options, arguments, progress);
   const Result<sync::Report> report = sync::run(*places->from, *places->to, *options);
   progress.clear();
-  if (!report.ok()) return stop.stop_requested() ? kExitInterrupted : fail(report.error());
+  if (!report.ok())
+    return stop.stop_requested() ? kExitInterrupted : fail_whole(report.error(), arguments);
   const int code = tell_report(*report, arguments, *options);
   const bool striped = striping == nullptr || striping->failed() == 0;
   return code == kExitOk && !striped ? kExitFailed : code;
