@@ -493,6 +493,8 @@ def test_s3_names_that_are_not_utf8_are_failures(s3, bucket, tmp_path):
     done = sync(tmp_path / "from", f"s3://{bucket}", check=False)
     assert done.returncode == 1
     assert b"not UTF-8" in done.stderr
+    foreseen = sync(tmp_path / "from", f"s3://{bucket}/other", "--dry-run", check=False)
+    assert foreseen.returncode == 1 and b"not UTF-8" in foreseen.stderr
     assert len(keys_of(s3, bucket)) == 11
 
 

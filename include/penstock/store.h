@@ -133,7 +133,8 @@ struct RemoveFailure {
 struct Capabilities {
   bool writable = true;
   bool put_if_absent = true;
-  bool shared = true;  // Other machines may see and change it.
+  bool shared = true;     // Other machines may see and change it.
+  bool any_bytes = true;  // Keys need not be UTF-8.
 };
 
 // A large object written piece by piece, in bounded memory. Nothing is visible before finish();

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/log.h"
 #include "loader/permutation.h"
 #include "loader/token_dataset.h"
 
@@ -64,8 +65,6 @@ Error missing(const Field& field) {
   return make_error(ErrorCode::kNotFound,
                     fmt::format("the sample has no '{}'", fmt::join(field.from, "' or '")));
 }
-
-bool is_utf8(std::span<const std::byte> bytes);
 
 }  // namespace
 
@@ -133,7 +132,7 @@ Result<void> SlotDecoder::decode_text(BatchWork& batch, uint32_t slot, size_t fi
   const Field& spec = batch.fields()[field];
   if (spec.kind == FieldKind::kJson) {
     PENSTOCK_TRY(json_.check(bytes));
-  } else if (!is_utf8(bytes)) {
+  } else if (!is_utf8(as_text(bytes))) {
     return make_error(ErrorCode::kCorrupt, "not UTF-8: read it as Bytes");
   }
   batch.set_ragged(field, slot, bytes);
@@ -191,31 +190,4 @@ Result<void> SlotDecoder::decode_feature(BatchWork& batch, uint32_t slot, size_t
                                 found->floats.size()));
 }
 
-namespace {
-
-// Strict: no surrogates, nothing longer than it need be, nothing above U+10FFFF.
-bool is_utf8(std::span<const std::byte> bytes) {
-  const auto at = [&](size_t i) { return std::to_integer<uint32_t>(bytes[i]); };
-  for (size_t i = 0; i < bytes.size();) {
-    const uint32_t lead = at(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    const size_t more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-    if (lead < 0xc2 || lead > 0xf4 || i + more >= bytes.size()) return false;
-    uint32_t code = lead & (0x3fU >> more);
-    for (size_t k = 1; k <= more; ++k) {
-      if ((at(i + k) & 0xc0U) != 0x80) return false;
-      code = (code << 6) | (at(i + k) & 0x3fU);
-    }
-    constexpr uint32_t kSmallest[] = {0, 0x80, 0x800, 0x10000};
-    if (code < kSmallest[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-      return false;
-    i += more + 1;
-  }
-  return true;
-}
-
-}  // namespace
 }  // namespace penstock::loader

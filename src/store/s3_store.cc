@@ -293,7 +293,8 @@ Result<std::unique_ptr<Upload>> S3Store::start_upload(std::string key, PutOption
 }
 
 Capabilities S3Store::capabilities() const {
-  return {.writable = !settings_.read_only, .put_if_absent = true, .shared = true};
+  return {
+      .writable = !settings_.read_only, .put_if_absent = true, .shared = true, .any_bytes = false};
 }
 
 std::string S3Store::description() const {

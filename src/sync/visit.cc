@@ -1,6 +1,7 @@
 // What a walk does with each name it finds.
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "sync/walker.h"
 
 namespace penstock::sync {
@@ -52,7 +53,11 @@ void Walker::visit_odd(const std::string& key) {
 Result<void> Walker::check_name(const Pair& pair) const {
   std::string_view key = pair.source.key;
   if (key.ends_with('/')) key.remove_suffix(1);
-  return context_.to_tree() ? TreeTarget::check_name(key) : store::check_key(key);
+  if (context_.to_tree()) return TreeTarget::check_name(key);
+  if (!context_.to.store->capabilities().any_bytes && !is_utf8(key)) {
+    return make_error(ErrorCode::kInvalid, "its name is not UTF-8, which keys there must be");
+  }
+  return store::check_key(key);
 }
 
 Result<bool> Walker::block(const std::string& key, std::string_view what) {
