@@ -67,7 +67,9 @@ def test_a_stop_leaves_no_half_shard(folders, tmp_path):
         (folders / "dog" / f"big{i}.jpg").write_bytes(big)
     command = [PENSTOCK, "pack", "images", folders, tmp_path / "out", "--max-side", "64"]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as packing:
-        time.sleep(0.5)
+        while not (tmp_path / "out").exists():
+            time.sleep(0.01)
+        time.sleep(0.1)
         packing.send_signal(signal.SIGINT)
         assert packing.wait(timeout=20) == 130
     assert not list((tmp_path / "out").glob("*"))

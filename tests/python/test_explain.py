@@ -31,7 +31,7 @@ def test_a_slow_loader_is_the_limit():
 
 def test_a_slow_step_is_the_limit():
     loader = torch.utils.data.DataLoader(Slow(0), batch_size=5, num_workers=1)
-    told = penstock.explain(loader, step=wait(0.05), batches=10, steps=3)
+    told = penstock.explain(loader, step=wait(0.1), batches=5, steps=3)
     assert told.limit == "step" and told.idle < 0.1 and "leave the loader" in told.verdict
     assert told.single_process is not None
 
