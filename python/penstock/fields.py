@@ -53,16 +53,10 @@ class Bytes(Field):
 
 @dataclass
 class Text(Field):
-    """UTF-8 text; with `key`, a string inside JSON: a list of str."""
+    """UTF-8 text: a list of str."""
 
     ext: str | Sequence[str]
-    key: str = ""
     kind = "text"
-
-    def _native(self, name):
-        made = super()._native(name)
-        made.path = self.key
-        return made
 
 
 @dataclass
@@ -73,8 +67,18 @@ class Json(Field):
     kind = "json"
 
 
+class _Number(Field):
+    """Written as text, or with `key` inside JSON."""
+
+    def _native(self, name):
+        made = super()._native(name)
+        made.path = self.key
+        made.dtype = self.dtype
+        return made
+
+
 @dataclass
-class Int(Field):
+class Int(_Number):
     """An integer written as text ("cls"), or with `key` inside JSON; the class of a class folder.
 
     >>> penstock.Int("json", key="label.id")
@@ -85,27 +89,15 @@ class Int(Field):
     dtype: str = "int64"
     kind = "int"
 
-    def _native(self, name):
-        made = super()._native(name)
-        made.path = self.key
-        made.dtype = self.dtype
-        return made
-
 
 @dataclass
-class Float(Field):
+class Float(_Number):
     """A number written as text, or with `key` inside JSON."""
 
     ext: str | Sequence[str]
     key: str = ""
     dtype: str = "float32"
     kind = "float"
-
-    def _native(self, name):
-        made = super()._native(name)
-        made.path = self.key
-        made.dtype = self.dtype
-        return made
 
 
 @dataclass
