@@ -80,9 +80,9 @@ std::vector<Trace> make_traces() {
   return traces;
 }
 
-Tally run_ours(const Trace& trace) {
+SimulatedTally run_ours(const Trace& trace) {
   Cache cache(kCapacity);
-  Tally tally;
+  SimulatedTally tally;
   for (size_t i = 0; i < trace.accesses.size(); ++i) {
     const Access& access = trace.accesses[i];
     bool filled = false;
@@ -96,8 +96,8 @@ Tally run_ours(const Trace& trace) {
   return tally;
 }
 
-Tally run_peer(const Trace& trace, peers::Peer& peer, bool fills_all) {
-  Tally tally;
+SimulatedTally run_peer(const Trace& trace, peers::Peer& peer, bool fills_all) {
+  SimulatedTally tally;
   for (size_t i = 0; i < trace.accesses.size(); ++i) {
     const Access& access = trace.accesses[i];
     const bool hit = peer.access(access.window);
@@ -110,7 +110,7 @@ Tally run_peer(const Trace& trace, peers::Peer& peer, bool fills_all) {
   return tally;
 }
 
-Tally run_optimum(const Trace& trace) {
+SimulatedTally run_optimum(const Trace& trace) {
   std::vector<peers::Key> keys;
   for (const Access& access : trace.accesses) keys.push_back(access.window);
   peers::Optimum optimum(kCapacity, keys);
@@ -118,7 +118,7 @@ Tally run_optimum(const Trace& trace) {
 }
 
 template <typename T, typename... Arguments>
-std::function<Tally(const Trace&)> peer(Arguments... arguments) {
+std::function<SimulatedTally(const Trace&)> peer(Arguments... arguments) {
   return [=](const Trace& trace) {
     T one(kCapacity, arguments...);
     return run_peer(trace, one, true);
@@ -127,7 +127,7 @@ std::function<Tally(const Trace&)> peer(Arguments... arguments) {
 
 struct Contender {
   std::string_view name;
-  std::function<Tally(const Trace&)> run;
+  std::function<SimulatedTally(const Trace&)> run;
 };
 
 std::vector<Contender> make_contenders() {
@@ -142,7 +142,7 @@ std::vector<Contender> make_contenders() {
 }
 
 // Of all bytes counted, how many were written into the cache.
-double fills(const Trace& trace, const Tally& tally) {
+double fills(const Trace& trace, const SimulatedTally& tally) {
   uint64_t bytes = 0;
   for (size_t i = trace.from; i < trace.accesses.size(); ++i) bytes += trace.accesses[i].bytes;
   return static_cast<double>(tally.fill_bytes) / static_cast<double>(bytes);
@@ -173,7 +173,7 @@ int main(int argc, char** argv) {
     }
     comma = ",";
     for (const Contender& contender : contenders) {
-      const Tally tally = contender.run(trace);
+      const SimulatedTally tally = contender.run(trace);
       if (json) {
         fmt::print(", \"{}\": {{\"hits\": {:.4f}, \"fills\": {:.4f}}}", contender.name,
                    tally.hit_rate(), fills(trace, tally));

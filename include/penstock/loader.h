@@ -101,6 +101,7 @@ struct LoaderOptions {
   uint64_t window_bytes = 16 * kMiB;   // shuffle local: shuffled within.
   uint64_t memory_bytes = 2 * kGiB;  // The ceiling on all buffers, batches that are kept included.
   uint32_t threads = 0;              // That decode; 0: the cores available.
+  bool tune = false;                 // Finds `threads` by trying, for some seconds.
   uint32_t batches_ahead = 0;        // 0: as many as help.
   OnError on_error = OnError::kRaise;
   PageCache page_cache = PageCache::kAuto;
@@ -171,6 +172,7 @@ struct Report {
   uint64_t memory_peak_bytes = 0;
   std::optional<cache::CacheStats> cache;
   std::string page_cache;  // "buffered", and why.
+  std::string tuned;       // What was tried, and chosen.
 };
 
 // Where a run stands. A handful of numbers; saved as text.

@@ -106,11 +106,12 @@ void bind_settings(nb::module_& module) {
            [](Settings& self, const Field& field) { self.options.fields.push_back(field); })
       .def("set_sizes",
            [](Settings& self, uint32_t batch_size, const std::string& memory,
-              const std::string& window, uint32_t threads, uint32_t batches_ahead) {
+              const std::string& window, uint32_t threads, bool tune, uint32_t batches_ahead) {
              self.options.batch_size = batch_size;
              self.options.memory_bytes = unwrap(parse_size(memory));
              self.options.window_bytes = unwrap(parse_size(window));
              self.options.threads = threads;
+             self.options.tune = tune;
              self.options.batches_ahead = batches_ahead;
            })
       .def("set_order",
@@ -180,6 +181,7 @@ nb::dict report_dict(const loader::Report& report) {
   dict["ready_mean"] = report.ready_mean;
   dict["memory_peak_bytes"] = report.memory_peak_bytes;
   dict["page_cache"] = report.page_cache;
+  dict["tuned"] = report.tuned;
   if (report.cache) {
     nb::dict cache;
     cache["hits"] = report.cache->hits + report.cache->memory_hits;

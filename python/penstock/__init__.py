@@ -21,6 +21,7 @@ from .dataset import Dataset
 from .explain import Explanation, explain
 from .fields import Array, Bytes, Field, Float, Image, Int, Json, Text
 from .loader import Loader
+from .mapping import per_sample
 from .ragged import Ragged
 from .report import Report
 from .tokens import Tokens
@@ -50,4 +51,5 @@ __all__ = [
     "Tokens",
     "UnsupportedError",
     "explain",
+    "per_sample",
 ]

@@ -89,6 +89,7 @@ class Loader:
         epoch_samples: int = 0,
         memory: int | str = "2GiB",
         threads: int = 0,
+        tune: bool = False,
         batches_ahead: int = 0,
         cache_dir: str | Sequence[str] | None = None,
         cache_quota: str = "80%",
@@ -96,7 +97,7 @@ class Loader:
         on_error: str = "raise",
         format: str = "auto",
         index_dir: str = "",
-        map: Callable[[dict], dict] | None = None,
+        map: Callable[[dict], dict] | None = None,  # Of a batch; see per_sample.
         progress: bool = True,
     ):
         self._names = list(fields)
@@ -115,7 +116,7 @@ class Loader:
             shuffle = "global" if shuffle else "none"
         _choice("on_error", on_error, ("raise", "skip"))
         _choice("page_cache", page_cache, tuple(_PAGE_CACHE))
-        settings.set_sizes(batch_size, _size(memory), _size(window), threads, batches_ahead)
+        settings.set_sizes(batch_size, _size(memory), _size(window), threads, tune, batches_ahead)
         settings.set_order(shuffle, seed, rank, world_size, last, streams, epoch_samples)
         settings.set_reading(_PAGE_CACHE[page_cache], on_error == "skip", format, str(index_dir))
         if cache_dir:

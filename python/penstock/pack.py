@@ -1,4 +1,4 @@
-"""python -m penstock.pack tokens: text to Megatron's .bin and .idx.
+"""penstock pack tokens: text to Megatron's .bin and .idx.
 
 Images are packed by the command `penstock pack images`. Tokens are here because the tokenizers are
 Hugging Face's, which is a Python package: pip install tokenizers (and zstandard for .zst).
@@ -208,7 +208,7 @@ def _share(text: str) -> float:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m penstock.pack", description=__doc__)
+    parser = argparse.ArgumentParser(prog="penstock pack", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     tokens = verbs.add_parser("tokens", help="text to PREFIX.bin and PREFIX.idx")
     tokens.add_argument("sources", nargs="+", help="files or patterns: .jsonl, .txt, .gz, .zst")

@@ -30,7 +30,7 @@ class Tokens(Loader):
 
     The documents are taken one after the other and cut every `seq_length` tokens; which sample
     comes when is shuffled (shuffle="global"), the documents are not: shuffle those once, with
-    `python -m penstock.pack tokens --shuffle`. Everything else is as for penstock.Loader: seed,
+    `penstock pack tokens --shuffle`. Everything else is as for penstock.Loader: seed,
     rank, world_size, last, state_dict(), report().
     """
 

@@ -16,8 +16,6 @@
 namespace penstock::cache {
 namespace {
 
-constexpr uint64_t kWindow = 256 * kKiB;
-
 class CachedStoreTest : public ::testing::Test {
  protected:
   CachedStoreTest() {

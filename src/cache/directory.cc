@@ -24,11 +24,6 @@ std::string fan_out(const EntryName& name) {
   return fmt::format("{:02x}", name.id.high >> 56);
 }
 
-Result<void> unless_missing(Result<void> done) {
-  if (!done.ok() && done.error().code == ErrorCode::kNotFound) return {};
-  return done;
-}
-
 class Directory final : public CacheDirectory {
  public:
   Directory(io::FileSystem& fs, std::string path, io::CacheMode mode)

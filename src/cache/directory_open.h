@@ -27,4 +27,10 @@ Result<void> scan_entries(io::FileSystem& fs, const std::string& entries,
                           const std::function<bool(const EntryName&)>& visit,
                           const std::function<void(const std::string&)>& foreign);
 
+// What another has removed meanwhile needs no removing.
+inline Result<void> unless_missing(Result<void> done) {
+  if (!done.ok() && done.error().code == ErrorCode::kNotFound) return {};
+  return done;
+}
+
 }  // namespace penstock::cache

@@ -38,11 +38,6 @@ std::optional<std::string> as_member(std::string_view text) {
   return std::string(text);
 }
 
-Result<void> unless_missing(Result<void> done) {
-  if (!done.ok() && done.error().code == ErrorCode::kNotFound) return {};
-  return done;
-}
-
 // One sweep. A member is looked at once; `settled_` grows with those alive.
 class Sweep {
  public:

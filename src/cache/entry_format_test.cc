@@ -19,13 +19,13 @@ using ::testing::HasSubstr;
 
 const EntryKey kExample{{"s3://bucket/shard-0.tar", "\"9b2cf5\"", 8}, 0, 8};
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> text_bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
 Bytes example_file() {
   Bytes file(file_bytes(kExample));
-  std::ranges::copy(bytes_of("penstock"), file.begin() + header_bytes(kExample));
+  std::ranges::copy(text_bytes("penstock"), file.begin() + header_bytes(kExample));
   seal_entry(file, kExample);
   return file;
 }
@@ -92,8 +92,8 @@ TEST(EntryFormat, DocumentedExampleIsWhatWeWriteAndRead) {
 TEST(EntryFormat, DocumentedNameRuleHolds) {
   const std::string document = read_document();
   const auto half = [](uint64_t seed) {
-    return hash_bytes(numbers({hash_bytes(bytes_of(kExample.version.url), seed),
-                               hash_bytes(bytes_of(kExample.version.etag), seed), 8}),
+    return hash_bytes(numbers({hash_bytes(text_bytes(kExample.version.url), seed),
+                               hash_bytes(text_bytes(kExample.version.etag), seed), 8}),
                       seed);
   };
   const uint64_t high = half(0x70656e73746f636b);

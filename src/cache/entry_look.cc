@@ -14,13 +14,13 @@ namespace {
 // Holds the header of a window of 4 MiB, so that one read tells.
 constexpr size_t kFirstRead = 16 * 1024;
 
-Error corrupt(std::string why) {
+Error corrupt_entry(std::string why) {
   return make_error(ErrorCode::kCorrupt, std::move(why));
 }
 
 Result<void> check_name(const EntryKey& key, const EntryName& name) {
   if (name_of(key) == name) return {};
-  return corrupt(fmt::format("it is the entry {}, under another name", name_of(key).text()));
+  return corrupt_entry(fmt::format("it is the entry {}, under another name", name_of(key).text()));
 }
 
 }  // namespace
@@ -48,10 +48,10 @@ Result<EntryKey> verify_entry(CacheDirectory& directory, const EntryName& name,
   EntryKey key = PENSTOCK_TRY(identify_header(bytes.first(count), &sums));
   PENSTOCK_TRY(check_name(key, name));
   if (count < bytes.size() || PENSTOCK_TRY(file->stat()).size != bytes.size()) {
-    return corrupt(fmt::format("it has not the {} bytes of its name", bytes.size()));
+    return corrupt_entry(fmt::format("it has not the {} bytes of its name", bytes.size()));
   }
   if (!sums.verify(0, bytes.subspan(header_bytes(key)))) {
-    return corrupt("its data does not have the checksums of its header");
+    return corrupt_entry("its data does not have the checksums of its header");
   }
   return key;
 }

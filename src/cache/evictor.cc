@@ -15,10 +15,6 @@ constexpr milliseconds kEvictFor{50};
 // Of the limit, that is not given out after a crash until a scan has told what is there.
 constexpr uint64_t kDistrust = 16;
 
-uint64_t less(uint64_t a, uint64_t b) {
-  return a > b ? a - b : 0;
-}
-
 }  // namespace
 
 Evictor::Evictor(CacheDirectory& directory, std::unique_ptr<io::FileLock> lock, SpaceWatch& space,

@@ -7,8 +7,7 @@
 namespace penstock::cache {
 namespace {
 
-constexpr const char* kRoot = "/nvme/cache";
-constexpr uint64_t kWindow = 256 * kKiB;
+constexpr const char* kCacheRoot = "/nvme/cache";
 
 class HitTotalsTest : public ::testing::Test {
  protected:
@@ -18,10 +17,10 @@ class HitTotalsTest : public ::testing::Test {
     options.free_floor = bytes_of(0);
     options.may_evict = may_evict;
     options.tick = std::chrono::milliseconds(5);
-    return std::make_unique<TestMember>(fs_, kRoot, options);
+    return std::make_unique<TestMember>(fs_, kCacheRoot, options);
   }
   Totals totals() {
-    const Result<State> state = read_state(fs_, std::string(kRoot) + "/state");
+    const Result<State> state = read_state(fs_, std::string(kCacheRoot) + "/state");
     EXPECT_THAT(state, IsOk());
     return state.ok() ? state->totals : Totals();
   }
@@ -29,7 +28,7 @@ class HitTotalsTest : public ::testing::Test {
   // One process that reads an object of four windows from front to back.
   void read_all(size_t step) {
     CacheOptions options;
-    options.directories = {kRoot};
+    options.directories = {kCacheRoot};
     options.quota = {.bytes = kGiB};
     options.free_floor = {.bytes = 0};
     options.window_bytes = kWindow;
@@ -111,7 +110,7 @@ TEST_F(HitTotalsTest, ASecondPassHits) {
   ASSERT_THAT(source_->put("x", random_bytes(4 * kWindow, 1)), IsOk());
   // Small reads are answered from windows in memory; what was fetched for them is a miss all the same.
   for (const size_t step : {size_t{16 * 1024}, size_t{4 * kWindow}}) {
-    ASSERT_THAT(io::remove_tree(fs_, kRoot), IsOk());
+    ASSERT_THAT(io::remove_tree(fs_, kCacheRoot), IsOk());
     read_all(step);
     EXPECT_EQ(totals().hit_bytes, 0u) << step;
     EXPECT_EQ(totals().miss_bytes, 4 * kWindow) << step;

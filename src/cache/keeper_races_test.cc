@@ -16,10 +16,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr uint64_t kQuota = 100 * kBlock;
+constexpr uint64_t kRacedQuota = 100 * kBlock;
 
 KeeperOptions options_of_test() {
-  return {.quota = bytes_of(kQuota),
+  return {.quota = bytes_of(kRacedQuota),
           .free_floor = bytes_of(0),
           .tick = milliseconds(2),
           .on_error = [](const Error& error) { ADD_FAILURE() << error.to_string(); }};
@@ -44,7 +44,7 @@ TEST_P(KeeperSharingTest, WhatTheEvictorTakesMeanwhileIsNotGivenToAnother) {
   AilingFileSystem ailing(fs);
   TestMember evictor(ailing, kPath, options_of_test());
   evictor.settle();
-  ASSERT_EQ(evictor.keeper->room_bytes(), kQuota);
+  ASSERT_EQ(evictor.keeper->room_bytes(), kRacedQuota);
   ailing.ailment().hang(GetParam());
   TestMember other(fs, kPath, options_of_test());
   other.settle();  // Its log is there.
@@ -56,7 +56,7 @@ TEST_P(KeeperSharingTest, WhatTheEvictorTakesMeanwhileIsNotGivenToAnother) {
     other.settle();
   }
   EXPECT_GT(taken, 0u);
-  EXPECT_LE(taken + reserve_all(other, 1000) + reserve_all(evictor, 2000), kQuota);
+  EXPECT_LE(taken + reserve_all(other, 1000) + reserve_all(evictor, 2000), kRacedQuota);
 }
 
 // Does something once, in front of the next call that lists the temporary files.
@@ -107,13 +107,14 @@ class KeeperInheritedTest : public ::testing::Test {
 TEST_F(KeeperInheritedTest, WhatItFilledUnsaidIsCountedWhenItIsKilled) {
   TestMember evictor(fs_, kPath, options_of_test());
   evictor.settle();
-  EXPECT_EQ(evictor.keeper->room_bytes(), kQuota - kLease);
+  EXPECT_EQ(evictor.keeper->room_bytes(), kRacedQuota - kLease);
   const EntryName name = test_name(1, 30);
   std::vector<std::byte> file(name.file_bytes());
   ASSERT_THAT(directory_->publish(name, std::span(file)), IsOk());
   lock_.reset();
   EXPECT_TRUE(eventually([&] { return evictor.status().used_bytes == name.file_bytes(); }));
-  EXPECT_TRUE(eventually([&] { return evictor.keeper->room_bytes() == kQuota - 30 * kBlock; }));
+  EXPECT_TRUE(
+      eventually([&] { return evictor.keeper->room_bytes() == kRacedQuota - 30 * kBlock; }));
 }
 
 TEST_F(KeeperInheritedTest, WhatItSaysAsItLeavesIsReadBeforeItIsSwept) {
@@ -151,7 +152,7 @@ TEST_F(KeeperInheritedTest, WhereNobodyCanBeFoundThereIsNoRoom) {
   ASSERT_TRUE(eventually([&] { return failed.load(); }));
   EXPECT_EQ(evictor.keeper->room_bytes(), 0u);
   looked.set_value();
-  EXPECT_TRUE(eventually([&] { return evictor.keeper->room_bytes() == kQuota - kLease; }));
+  EXPECT_TRUE(eventually([&] { return evictor.keeper->room_bytes() == kRacedQuota - kLease; }));
 }
 
 }  // namespace

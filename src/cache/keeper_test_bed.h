@@ -89,15 +89,4 @@ inline uint64_t bytes_at_a_moment(io::MemoryFileSystem& fs, const std::string& p
   return bytes;
 }
 
-// Waits for what another process or thread must do soon. False: it did not.
-inline bool eventually(const std::function<bool()>& happened,
-                       Nanoseconds within = std::chrono::seconds(20)) {
-  const Deadline deadline = deadline_in(within);
-  while (!happened()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
-
 }  // namespace penstock::cache

@@ -14,10 +14,6 @@ uint64_t weight_of(bool active) {
   return active ? kActiveWeight : 1;
 }
 
-uint64_t less(uint64_t a, uint64_t b) {
-  return a > b ? a - b : 0;
-}
-
 // Whether somebody who has `has` of what it is due should get more now. Not for a little: what
 // changes must be told.
 bool is_short(uint64_t has, uint64_t due, uint64_t grain) {

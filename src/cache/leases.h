@@ -27,6 +27,11 @@ namespace penstock::cache {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
+// a - b, or nothing.
+inline uint64_t less(uint64_t a, uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
 // Whether state `a` is `b` or later, by the low halves of their counters.
 inline bool reached(uint32_t a, uint32_t b) {
   return static_cast<int32_t>(a - b) >= 0;

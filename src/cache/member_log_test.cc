@@ -30,7 +30,7 @@ std::string encode(const LogRecord& record) {
   return bytes;
 }
 
-std::optional<LogRecord> parse(const std::string& bytes) {
+std::optional<LogRecord> parse_bytes(const std::string& bytes) {
   return parse_record(std::as_bytes(std::span(bytes)).first<kRecordBytes>());
 }
 
@@ -60,7 +60,7 @@ TEST(LogRecord, RoundTrips) {
   for (const LogRecord& record : records) {
     const std::string bytes = encode(record);
     ASSERT_THAT(bytes, SizeIs(kRecordBytes));
-    EXPECT_EQ(parse(bytes), record) << record.index();
+    EXPECT_EQ(parse_bytes(bytes), record) << record.index();
   }
 }
 
@@ -77,11 +77,11 @@ TEST(LogRecord, DamageIsNoRecord) {
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
     std::string bad = good;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
-    EXPECT_EQ(parse(bad), std::nullopt) << bit;
+    EXPECT_EQ(parse_bytes(bad), std::nullopt) << bit;
   }
-  EXPECT_EQ(parse(std::string(kRecordBytes, '\0')), std::nullopt);
+  EXPECT_EQ(parse_bytes(std::string(kRecordBytes, '\0')), std::nullopt);
   // A file without a block, or with more of them than a name can tell, is none.
-  EXPECT_EQ(parse(encode(added(3, 0))), std::nullopt);
+  EXPECT_EQ(parse_bytes(encode(added(3, 0))), std::nullopt);
 }
 
 TEST(MemberFiles, OnlyOurNamesCount) {

@@ -15,7 +15,7 @@ EntryId id_of(uint64_t number) {
   return {number * 0x9E3779B97F4A7C15U, number};
 }
 
-struct Model {
+struct PolicyModel {
   struct Item {
     uint32_t blocks = 0;
     bool confirmed = false;
@@ -73,7 +73,7 @@ class Pair {
  private:
   void add(const EntryId& id, uint32_t blocks) {
     policy_->added({id, blocks});
-    model_.items.try_emplace(id, Model::Item{blocks}).first->second.confirmed = true;
+    model_.items.try_emplace(id, PolicyModel::Item{blocks}).first->second.confirmed = true;
   }
   void remove(const EntryId& id) {
     policy_->removed(id);
@@ -146,7 +146,7 @@ class Pair {
 
   std::mt19937_64 random_;
   std::unique_ptr<Policy> policy_ = make_policy();
-  Model model_;
+  PolicyModel model_;
 };
 
 TEST(PolicyModel, CountsWhatIsThere) {

@@ -11,16 +11,16 @@ namespace penstock::cache {
 
 namespace {
 
-constexpr uint64_t kMagic = 0x78646e692d6e6570;  // "pen-indx"
-constexpr uint32_t kVersion = 1;
+constexpr uint64_t kSnapshotMagic = 0x78646e692d6e6570;  // "pen-indx"
+constexpr uint32_t kSnapshotVersion = 1;
 constexpr size_t kHeaderBytes = 48;
 constexpr size_t kWeightsBytes = sizeof(Intervals::Weights);
 constexpr size_t kEntryBytes = 48;
 constexpr size_t kGhostBytes = 20;
-constexpr size_t kSumBytes = 8;
+constexpr size_t kSnapshotSumBytes = 8;
 // Whether its file is there must be seen anew.
 constexpr uint32_t kKeptFlags = Entry::kSaid | Entry::kUnused;
-constexpr size_t kBytesMin = kHeaderBytes + kWeightsBytes + kSumBytes;
+constexpr size_t kBytesMin = kHeaderBytes + kWeightsBytes + kSnapshotSumBytes;
 
 class Writer : public IndexWriter {
  public:
@@ -69,7 +69,7 @@ class Reader : public IndexReader {
   }
 };
 
-struct Header {
+struct SnapshotHeader {
   uint64_t entries = 0;
   uint64_t ghosts = 0;
   uint64_t clock = 0;
@@ -77,7 +77,7 @@ struct Header {
   float known = 0;
 };
 
-Error corrupt(std::string_view what) {
+Error corrupt_snapshot(std::string_view what) {
   return make_error(ErrorCode::kCorrupt, fmt::format("index of the cache: {}", what));
 }
 
@@ -89,17 +89,17 @@ bool makes_sense(const Entry& entry, uint64_t clock) {
   return entry.since <= clock && entry.last <= clock && makes_sense(entry.turn);
 }
 
-Result<Header> read_header(Reader& reader, uint64_t bytes) {
+Result<SnapshotHeader> read_header(Reader& reader, uint64_t bytes) {
   const auto magic = reader.get<uint64_t>();
   PENSTOCK_TRY(Result<void>(reader.result()));
-  if (magic != kMagic) return corrupt("not one");
+  if (magic != kSnapshotMagic) return corrupt_snapshot("not one");
   const auto version = reader.get<uint32_t>();
-  if (version != kVersion) {
-    return make_error(ErrorCode::kUnsupported,
-                      fmt::format("index of the cache: version {}, not {}", version, kVersion));
+  if (version != kSnapshotVersion) {
+    return make_error(ErrorCode::kUnsupported, fmt::format("index of the cache: version {}, not {}",
+                                                           version, kSnapshotVersion));
   }
   reader.get<uint32_t>();
-  Header header;
+  SnapshotHeader header;
   header.entries = reader.get<uint64_t>();
   header.ghosts = reader.get<uint64_t>();
   header.clock = reader.get<uint64_t>();
@@ -108,10 +108,10 @@ Result<Header> read_header(Reader& reader, uint64_t bytes) {
   const uint64_t left = bytes - kBytesMin;
   if (header.entries > left / kEntryBytes || header.ghosts > left / kGhostBytes ||
       header.entries * kEntryBytes + header.ghosts * kGhostBytes != left) {
-    return corrupt("of the wrong length");
+    return corrupt_snapshot("of the wrong length");
   }
   if (!(header.late >= 0 && header.late <= header.known && header.known <= 1e6F)) {
-    return corrupt("makes no sense");
+    return corrupt_snapshot("makes no sense");
   }
   return header;
 }
@@ -122,8 +122,8 @@ Result<void> TurnPolicy::save(const IndexSink& sink) const {
   uint64_t ghosts = 0;
   for (const Ghosts::Slot& slot : ghosts_.slots()) ghosts += slot.since_and_tag != 0;
   Writer writer(sink);
-  writer.put(kMagic);
-  writer.put(kVersion);
+  writer.put(kSnapshotMagic);
+  writer.put(kSnapshotVersion);
   writer.put(uint32_t{0});
   writer.put(table_.size());
   writer.put(ghosts);
@@ -143,9 +143,9 @@ Result<void> TurnPolicy::save(const IndexSink& sink) const {
 }
 
 Result<void> TurnPolicy::restore(uint64_t bytes, const IndexSource& source) {
-  if (bytes < kBytesMin) return corrupt("not one");
+  if (bytes < kBytesMin) return corrupt_snapshot("not one");
   Reader reader(bytes, source);
-  const Header header = PENSTOCK_TRY(read_header(reader, bytes));
+  const SnapshotHeader header = PENSTOCK_TRY(read_header(reader, bytes));
   TurnPolicy fresh;
   fresh.capacity_ = capacity_;
   fresh.clock_ = header.clock;
@@ -153,12 +153,13 @@ Result<void> TurnPolicy::restore(uint64_t bytes, const IndexSource& source) {
   fresh.known_ = header.known;
   Intervals::Weights weights{};
   for (float& weight : weights) weight = reader.get_float();
-  if (!fresh.intervals_.set_weights(weights)) return corrupt("makes no sense");
+  if (!fresh.intervals_.set_weights(weights)) return corrupt_snapshot("makes no sense");
   fresh.table_.reserve(header.entries);
   for (uint64_t i = 0; i < header.entries; ++i) {
     const Entry entry = reader.get_entry();
     Entry* place = fresh.table_.insert(entry.id);
-    if (place == nullptr || !makes_sense(entry, header.clock)) return corrupt("makes no sense");
+    if (place == nullptr || !makes_sense(entry, header.clock))
+      return corrupt_snapshot("makes no sense");
     *place = entry;
     fresh.used_blocks_ += entry.blocks;
   }
@@ -167,7 +168,7 @@ Result<void> TurnPolicy::restore(uint64_t bytes, const IndexSource& source) {
     const auto at = reader.get<uint32_t>();
     const auto since_and_tag = reader.get<uint64_t>();
     const Turn turn = reader.get_turn();
-    if (at >= Ghosts::kSlots || !makes_sense(turn)) return corrupt("makes no sense");
+    if (at >= Ghosts::kSlots || !makes_sense(turn)) return corrupt_snapshot("makes no sense");
     fresh.ghosts_.set_slot(at, {.since_and_tag = since_and_tag, .turn = turn});
   }
   PENSTOCK_TRY(reader.finish());

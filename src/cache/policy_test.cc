@@ -42,7 +42,7 @@ class Lru {
 };
 
 // After `warm` epochs of `epochs`: the hit rate, and fills per byte read.
-Tally steady(const Stream& stream, uint32_t epochs, uint32_t warm) {
+SimulatedTally steady(const Stream& stream, uint32_t epochs, uint32_t warm) {
   simulation::Cache cache(kCapacity);
   const auto at = stream.begin() + static_cast<ptrdiff_t>(stream.size() / epochs * warm);
   cache.run({stream.begin(), at});
@@ -50,7 +50,7 @@ Tally steady(const Stream& stream, uint32_t epochs, uint32_t warm) {
 }
 
 void expect_loop(const Stream& stream, uint32_t epochs, double at_least) {
-  const Tally tally = steady(stream, epochs, 2);
+  const SimulatedTally tally = steady(stream, epochs, 2);
   EXPECT_GE(tally.hit_rate(), at_least);
   EXPECT_LT(tally.fill_rate(), 0.01);
 }
@@ -64,8 +64,8 @@ struct Rates {
 Rates rates_of(const Stream& stream, uint8_t job, size_t from) {
   simulation::Cache cache(kCapacity);
   Lru lru;
-  Tally ours;
-  Tally theirs;
+  SimulatedTally ours;
+  SimulatedTally theirs;
   for (size_t i = 0; i < stream.size(); ++i) {
     const bool hit = cache.access(stream[i]);
     const bool lru_hit = lru.access(stream[i].window);
@@ -79,10 +79,10 @@ Rates rates_of(const Stream& stream, uint8_t job, size_t from) {
 }
 
 TEST(PolicyLoop, WhatFitsIsKeptAfterOnePass) {
-  const Tally tally = steady(cyclic(0, times(0.98), 4), 4, 1);
+  const SimulatedTally tally = steady(cyclic(0, times(0.98), 4), 4, 1);
   EXPECT_EQ(tally.hit_bytes, tally.bytes);
   EXPECT_EQ(tally.fill_bytes, 0U);
-  const Tally random = steady(shuffled(0, times(0.98), 6, 1), 6, 1);
+  const SimulatedTally random = steady(shuffled(0, times(0.98), 6, 1), 6, 1);
   EXPECT_EQ(random.hit_bytes, random.bytes);
 }
 
@@ -113,7 +113,7 @@ TEST(PolicyLoop, ShuffledSamples) {
 TEST(PolicyLoop, FarBeyondWhatIsRemembered) {
   simulation::Cache cache(20'000, 256);
   EXPECT_LT(cache.run(shuffled(0, 400'000, 1, 1)).fill_rate(), 0.11) << "20 C, replaced once";
-  const Tally tally = cache.run(shuffled(0, 400'000, 1, 2));
+  const SimulatedTally tally = cache.run(shuffled(0, 400'000, 1, 2));
   EXPECT_GE(tally.hit_rate(), 0.045);
   EXPECT_LT(tally.fill_rate(), 0.01);
 }
@@ -147,7 +147,7 @@ TEST(PolicyTwoJobs, OverTheSameDataAtDifferentPositions) {
   for (const double apart : {0.04, 0.2, 0.6, 1.0}) {
     SCOPED_TRACE(apart);
     const Stream ahead = cyclic(0, times(2), 10, times(apart));
-    const Tally tally = steady(mixed(cyclic(0, times(2), 10), ahead, 1), 10, 4);
+    const SimulatedTally tally = steady(mixed(cyclic(0, times(2), 10), ahead, 1), 10, 4);
     EXPECT_GE(tally.hit_rate(), 0.48);
     EXPECT_LT(tally.fill_rate(), 0.02);
   }
@@ -258,8 +258,8 @@ TEST(PolicyQuota, LoweredAndRaised) {
 }
 
 // A reader that says what comes next, `ahead` windows before, and what it is done with.
-Tally staged(simulation::Cache& cache, const Stream& stream, size_t ahead, bool again) {
-  Tally tally;
+SimulatedTally staged(simulation::Cache& cache, const Stream& stream, size_t ahead, bool again) {
+  SimulatedTally tally;
   size_t told = 0;
   size_t next = 0;
   for (size_t i = 0; i < stream.size(); ++i) {
@@ -285,7 +285,7 @@ TEST(PolicyStaging, LoopKeepsAllButWhatIsAhead) {
       return in_order ? cyclic(0, times(2), epochs) : shuffled(0, times(2), epochs, seed);
     };
     staged(cache, stream(2, 1), times(0.125), true);
-    const Tally tally = staged(cache, stream(3, 2), times(0.125), true);
+    const SimulatedTally tally = staged(cache, stream(3, 2), times(0.125), true);
     EXPECT_GE(tally.hit_rate(), 0.98) << "staged in time, but for the start";
     // The ideal: 1 - (1 - 0.125) / 2.
     EXPECT_LE(tally.fill_rate(), 0.58);
@@ -297,7 +297,7 @@ TEST(PolicyStaging, BesideAHotSetTakesOnlyWhatIsAhead) {
   const Stream hot = shuffled(0, times(0.5), 1, 1);
   for (int i = 0; i < 4; ++i) cache.run(hot);
   // Read once: nothing of it is kept.
-  const Tally tally = staged(cache, cyclic(times(2), times(4), 1), times(0.125), false);
+  const SimulatedTally tally = staged(cache, cyclic(times(2), times(4), 1), times(0.125), false);
   EXPECT_GE(tally.hit_rate(), 0.99);
   EXPECT_EQ(cache.run(hot).hit_rate(), 1.0);
 }

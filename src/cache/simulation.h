@@ -122,7 +122,7 @@ inline EntryName name_of_window(uint32_t window) {
   return {.id = {hash ^ (hash >> 29), hash * 31}, .blocks = kWindowBlocks};
 }
 
-struct Tally {
+struct SimulatedTally {
   uint64_t bytes = 0;
   uint64_t hit_bytes = 0;
   uint64_t fill_bytes = 0;
@@ -162,8 +162,8 @@ class Cache {
     return hit;
   }
 
-  Tally run(const Stream& stream) {
-    Tally tally;
+  SimulatedTally run(const Stream& stream) {
+    SimulatedTally tally;
     for (const Access& one : stream) {
       bool filled = false;
       tally.hit_bytes += access(one, &filled) ? one.bytes : 0;

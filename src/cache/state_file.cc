@@ -13,15 +13,15 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the state is written as it lies");
 
-constexpr std::array<char, 8> kMagic = {'P', 'N', 'S', 'T', 'C', 'S', 'T', 'A'};
-constexpr uint32_t kVersion = 1;
+constexpr std::array<char, 8> kStateMagic = {'P', 'N', 'S', 'T', 'C', 'S', 'T', 'A'};
+constexpr uint32_t kStateVersion = 1;
 constexpr uint32_t kKnown = 1;
 constexpr uint32_t kClean = 2;
 
-struct Header {
-  std::array<char, 8> magic = kMagic;
+struct StateHeader {
+  std::array<char, 8> magic = kStateMagic;
   uint64_t checksum = 0;  // Of the whole file with this as zero.
-  uint32_t version = kVersion;
+  uint32_t version = kStateVersion;
   uint32_t flags = 0;
   uint64_t counter = 0;
   uint64_t used = 0;
@@ -38,7 +38,7 @@ struct Header {
   uint32_t zero = 0;
   std::array<char, 64> evictor{};  // Padded with zeros.
 };
-static_assert(sizeof(Header) == 176);
+static_assert(sizeof(StateHeader) == 176);
 
 struct RawRow {
   uint64_t member = 0;
@@ -52,21 +52,21 @@ static_assert(sizeof(RawRow) == 40);
 static_assert(sizeof(EntryId) == 16);
 
 constexpr size_t kStateBytesMax =
-    sizeof(Header) + Policy::kInvitedMax * sizeof(EntryId) + kMembersMax * sizeof(RawRow);
+    sizeof(StateHeader) + Policy::kInvitedMax * sizeof(EntryId) + kMembersMax * sizeof(RawRow);
 
 template <typename T>
 void append(std::string& out, const T& value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-uint64_t checksum_of(const Header& header, std::span<const std::byte> body) {
-  Header cleared = header;
+uint64_t checksum_of(const StateHeader& header, std::span<const std::byte> body) {
+  StateHeader cleared = header;
   cleared.checksum = 0;
   return codec::hash_bytes(body, codec::hash_bytes(std::as_bytes(std::span(&cleared, 1))));
 }
 
-Header header_of(const State& state) {
-  Header header;
+StateHeader header_of(const State& state) {
+  StateHeader header;
   header.flags = (state.known ? kKnown : 0) | (state.clean ? kClean : 0);
   header.counter = state.counter;
   header.used = state.used;
@@ -85,7 +85,7 @@ Header header_of(const State& state) {
   return header;
 }
 
-State state_of(const Header& header) {
+State state_of(const StateHeader& header) {
   State state;
   state.evictor.assign(header.evictor.data(),
                        ::strnlen(header.evictor.data(), header.evictor.size()));
@@ -102,24 +102,24 @@ State state_of(const Header& header) {
   return state;
 }
 
-Error corrupt(const char* why) {
+Error corrupt_state(const char* why) {
   return make_error(ErrorCode::kCorrupt, std::string("the state of the cache: ") + why);
 }
 
 // The header, of a file whose length and checksum are as it says.
-Result<Header> check_header(std::span<const std::byte> bytes) {
-  if (bytes.size() < sizeof(Header)) return corrupt("cut off");
-  Header header;
+Result<StateHeader> check_header(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(StateHeader)) return corrupt_state("cut off");
+  StateHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (header.magic != kMagic) return corrupt("not one");
+  if (header.magic != kStateMagic) return corrupt_state("not one");
   const std::span<const std::byte> body = bytes.subspan(sizeof(header));
-  if (header.checksum != checksum_of(header, body)) return corrupt("its checksum is wrong");
-  if (header.version != kVersion) {
+  if (header.checksum != checksum_of(header, body)) return corrupt_state("its checksum is wrong");
+  if (header.version != kStateVersion) {
     return make_error(ErrorCode::kUnsupported, "the state of the cache is of a newer version");
   }
   if (header.invited > Policy::kInvitedMax || header.rows > kMembersMax ||
       body.size() != header.invited * sizeof(EntryId) + header.rows * sizeof(RawRow)) {
-    return corrupt("its length is wrong");
+    return corrupt_state("its length is wrong");
   }
   return header;
 }
@@ -148,7 +148,7 @@ std::string encode_state(const State& state) {
                         .file = row.consumed.file,
                         .changed = row.changed});
   }
-  Header header = header_of(state);
+  StateHeader header = header_of(state);
   header.checksum = checksum_of(header, std::as_bytes(std::span(body)));
   std::string out;
   append(out, header);
@@ -156,7 +156,7 @@ std::string encode_state(const State& state) {
 }
 
 Result<State> parse_state(std::span<const std::byte> bytes) {
-  const Header header = PENSTOCK_TRY(check_header(bytes));
+  const StateHeader header = PENSTOCK_TRY(check_header(bytes));
   State state = state_of(header);
   const std::byte* at = bytes.data() + sizeof(header);
   state.invited.resize(header.invited);

@@ -9,19 +9,13 @@
 #include <mutex>
 #include <random>
 
+#include "cache/entry_test_data.h"
 #include "penstock/store.h"
 #include "store/counting_store.h"
 
 namespace penstock::cache {
 
-using Bytes = std::vector<std::byte>;
-
-inline Bytes random_bytes(size_t size, uint64_t seed) {
-  Bytes bytes(size);
-  std::mt19937_64 random(seed);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0xff);
-  return bytes;
-}
+inline constexpr uint64_t kWindow = 256 * kKiB;
 
 // Calls hook(number of the get, from 1) on the caller's thread before each get is passed on.
 class HookedStore final : public store::ObjectStore {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "cache/testing.h"
 #include "cache/tier.h"
 #include "penstock/buffer.h"
 
@@ -87,16 +88,6 @@ class CountingKeeper final : public Keeper {
  private:
   const std::shared_ptr<Notes> notes_;
 };
-
-// Polls: what is waited for happens on other threads, at no moment that could be waited for.
-inline bool eventually(const std::function<bool()>& holds) {
-  const Deadline deadline = deadline_in(std::chrono::seconds(60));
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 // The lines of the log at warn and above, while it lives.
 class LogLines {

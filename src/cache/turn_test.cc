@@ -134,38 +134,38 @@ TEST(EntryTable, IsAMap) {
   }
 }
 
-EntryId id_of(uint64_t number) {
+EntryId ghost_id(uint64_t number) {
   return {number * 0x9E3779B97F4A7C15U, number};
 }
 
 TEST(Ghosts, RememberTheLatest) {
   Ghosts ghosts;
-  EXPECT_EQ(ghosts.find(id_of(1)), nullptr);
-  ghosts.insert(id_of(1), 10 * kMiB, {.bytes = 5, .count = 1}, 10 * kMiB);
-  ASSERT_NE(ghosts.find(id_of(1)), nullptr);
-  EXPECT_EQ(ghosts.find(id_of(1))->age(15 * kMiB), 5 * kMiB);
-  ghosts.insert(id_of(1), 20 * kMiB, {.bytes = 6, .count = 2}, 25 * kMiB);
-  EXPECT_EQ(ghosts.find(id_of(1))->turn.bytes, 6);
-  ghosts.set_since(*ghosts.find(id_of(1)), 24 * kMiB);
-  EXPECT_EQ(ghosts.find(id_of(1))->age(25 * kMiB), kMiB);
-  ghosts.erase(*ghosts.find(id_of(1)));
-  EXPECT_EQ(ghosts.find(id_of(1)), nullptr);
+  EXPECT_EQ(ghosts.find(ghost_id(1)), nullptr);
+  ghosts.insert(ghost_id(1), 10 * kMiB, {.bytes = 5, .count = 1}, 10 * kMiB);
+  ASSERT_NE(ghosts.find(ghost_id(1)), nullptr);
+  EXPECT_EQ(ghosts.find(ghost_id(1))->age(15 * kMiB), 5 * kMiB);
+  ghosts.insert(ghost_id(1), 20 * kMiB, {.bytes = 6, .count = 2}, 25 * kMiB);
+  EXPECT_EQ(ghosts.find(ghost_id(1))->turn.bytes, 6);
+  ghosts.set_since(*ghosts.find(ghost_id(1)), 24 * kMiB);
+  EXPECT_EQ(ghosts.find(ghost_id(1))->age(25 * kMiB), kMiB);
+  ghosts.erase(*ghosts.find(ghost_id(1)));
+  EXPECT_EQ(ghosts.find(ghost_id(1)), nullptr);
 }
 
 TEST(Ghosts, TimeMayWrap) {
   Ghosts ghosts;
   const uint64_t before = (uint64_t{1} << 54) - kMiB;
-  ghosts.insert(id_of(1), before, {}, before);
-  EXPECT_EQ(ghosts.find(id_of(1))->age(before + 3 * kMiB), 3 * kMiB);
+  ghosts.insert(ghost_id(1), before, {}, before);
+  EXPECT_EQ(ghosts.find(ghost_id(1))->age(before + 3 * kMiB), 3 * kMiB);
 }
 
 TEST(Ghosts, ForgetTheOldestButAFewOfThemMuchLater) {
   Ghosts ghosts;
   constexpr uint64_t kIds = 1'000'000;
-  for (uint64_t i = 0; i < kIds; ++i) ghosts.insert(id_of(i), i * kMiB, {}, i * kMiB);
+  for (uint64_t i = 0; i < kIds; ++i) ghosts.insert(ghost_id(i), i * kMiB, {}, i * kMiB);
   const auto kept = [&](uint64_t from, uint64_t to) {
     uint64_t sum = 0;
-    for (uint64_t i = from; i < to; ++i) sum += ghosts.find(id_of(i)) != nullptr;
+    for (uint64_t i = from; i < to; ++i) sum += ghosts.find(ghost_id(i)) != nullptr;
     return static_cast<double>(sum) / static_cast<double>(to - from);
   };
   EXPECT_GT(kept(kIds - 50'000, kIds), 0.99);

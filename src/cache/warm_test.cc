@@ -16,8 +16,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr uint64_t kWindow = 256 * kKiB;
-
 class WarmTest : public ::testing::Test {
  protected:
   WarmTest() {

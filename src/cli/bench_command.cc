@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/page_file.h"
 #include "penstock/buffer.h"
 #include "penstock/io.h"
 #include "penstock/store.h"
@@ -97,38 +98,6 @@ Result<BenchOptions> parse_options(const BenchArguments& arguments) {
   return options;
 }
 
-// For looking around and small files: no need of an engine that moves data.
-Result<std::unique_ptr<io::LocalFileSystem>> open_plain_file_system() {
-  return io::open_local_file_system({.engine = io::EngineKind::kThreads, .threads = 1});
-}
-
-// Where the page goes: a new file, or a regular one that is not what is being measured. Found out
-// before half a minute of measuring, not after. The page replaces what is there, so the answer has
-// symbolic links followed: it is their target that is replaced.
-Result<std::string> resolve_html_path(io::FileSystem& fs, const BenchArguments& arguments) {
-  std::string path = arguments.html;
-  if (const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr),
-                                                        std::free);
-      real != nullptr) {
-    path = real.get();
-  }
-  const Result<io::FileInfo> there = fs.stat(path);
-  const auto refuse = [&](std::string_view why) {
-    return make_error(ErrorCode::kInvalid,
-                      fmt::format("--html {}: {}", doctor::printable(path), why));
-  };
-  if (there.ok() && there->kind != io::FileKind::kFile)
-    return refuse("it is there and not a regular file");
-  const Result<io::FileInfo> target = fs.stat(arguments.target);
-  if (there.ok() && target.ok() && there->inode == target->inode &&
-      there->device == target->device) {
-    return refuse("that is the file to be measured");
-  }
-  const std::string parent = io::parent_path(path);
-  if (::access(parent.c_str(), W_OK) != 0) return refuse(errno_error(errno, parent).detail);
-  return path;
-}
-
 // As many rings as jobs keep busy, and queues that hold all their requests.
 io::LocalOptions engine_options(const BenchPlan& plan) {
   uint32_t jobs = 1;
@@ -206,14 +175,6 @@ Result<void> bench_store(const BenchArguments& arguments, const BenchOptions& op
   return run_store_bench(*store, plan, context, report.results);
 }
 
-Result<void> write_html(const std::string& path, const BenchReport& report) {
-  if (path.empty()) return {};
-  const auto fs = PENSTOCK_TRY(open_plain_file_system());
-  PENSTOCK_TRY(io::write_file_durably(*fs, path, render_bench_html(report)));
-  tell("penstock bench: wrote {}\n", doctor::printable(path));
-  return {};
-}
-
 int fail(const Error& error) {
   tell("penstock bench: {}\n", doctor::printable(error.detail));
   const bool usage = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound;
@@ -221,7 +182,7 @@ int fail(const Error& error) {
 }
 
 int print_report(const BenchArguments& arguments, const BenchReport& report) {
-  const Result<void> page = write_html(arguments.html, report);
+  const Result<void> page = write_page("bench", arguments.html, render_bench_html(report));
   const Result<void> printed =
       print_all(arguments.json ? render_bench_json(report) : render_bench_table(report));
   if (!page.ok()) return fail(page.error());
@@ -235,13 +196,9 @@ int run_bench(BenchArguments arguments) {
   context.stop = stop_on_interrupt();
   const Result<BenchOptions> options = parse_options(arguments);
   if (!options.ok()) return fail(options.error());
-  if (!arguments.html.empty()) {
-    const auto fs = open_plain_file_system();
-    if (!fs.ok()) return fail(fs.error());
-    Result<std::string> path = resolve_html_path(**fs, arguments);
-    if (!path.ok()) return fail(path.error());
-    arguments.html = std::move(*path);
-  }
+  Result<std::string> path = resolve_page_path(arguments.html, {arguments.target});
+  if (!path.ok()) return fail(path.error());
+  arguments.html = std::move(*path);
 
   ProgressLine progress;
   context.progress = [&progress](const BenchProgress& now) { progress.show(now); };

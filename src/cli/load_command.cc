@@ -8,7 +8,9 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/load_fields.h"
+#include "cli/load_html.h"
 #include "cli/output.h"
+#include "cli/page_file.h"
 #include "cli/progress_line.h"
 #include "loader/explain.h"
 #include "loader/order.h"
@@ -25,6 +27,7 @@ constexpr std::string_view kFooter =
     "--explain\n"
     "  penstock load s3://bucket/train/ --cache-dir /nvme/cache --bytes jpg --shuffle global\n"
     "  penstock load imagenet/train --image 224 --crop random --dtype float16 --batches 200\n"
+    "  penstock load 'train-*.tar' --image 224 --time 20s --html load.html    a timeline\n"
     "  penstock load 'train-*.tar' --shuffle local --dry-run        how good is the shuffle?\n"
     "\n"
     "Without --image, --int, --text or --bytes a batch has the bytes of every field of the first "
@@ -42,6 +45,7 @@ struct LoadArguments {
   std::string window = "16MiB";
   std::string last = "drop";
   uint32_t threads = 0;
+  bool tune = false;
   std::string memory = "2GiB";
   std::string page_cache = "auto";
   std::vector<std::string> cache_dirs;
@@ -54,6 +58,7 @@ struct LoadArguments {
   bool explain = false;
   bool dry_run = false;
   bool json = false;
+  std::string html;
 };
 
 Result<loader::PageCache> parse_page_cache(const std::string& name) {
@@ -76,6 +81,7 @@ Result<loader::LoaderOptions> make_options(const LoadArguments& arguments) {
   options.window_bytes = PENSTOCK_TRY(parse_size(arguments.window));
   options.last = PENSTOCK_TRY(loader::parse_last(arguments.last));
   options.threads = arguments.threads;
+  options.tune = arguments.tune;
   options.memory_bytes = PENSTOCK_TRY(parse_size(arguments.memory));
   options.page_cache = PENSTOCK_TRY(parse_page_cache(arguments.page_cache));
   options.on_error = arguments.skip_errors ? loader::OnError::kSkip : loader::OnError::kRaise;
@@ -144,13 +150,27 @@ class LoadRun {
       const auto batch = loader_.next(deadline_in(std::chrono::milliseconds(200)));
       if (!batch.ok() && batch.error().code == ErrorCode::kTimeout) continue;
       if (!batch.ok()) return batch.error();
+      timeline_.look(loader_);
       if (*batch == nullptr) continue;
       ++done;
       show(done, wanted);
       if (step_) std::this_thread::sleep_for(*step_);
     }
     progress_.clear();
+    timeline_.finish(loader_);
     return {};
+  }
+
+  std::string html() const {
+    LoadPage page;
+    for (const std::string& source : arguments_.sources)
+      page.source += (page.source.empty() ? "" : " ") + source;
+    page.options = fmt::format("batches of {}, shuffle {}", arguments_.batch, arguments_.shuffle);
+    if (step_) page.options += fmt::format(", a step takes {}", format_duration(*step_));
+    page.report = loader_.report();
+    page.explanation = loader::explain(page.report, step_, arguments_.batch);
+    page.moments = timeline_.moments();
+    return render_load_html(page);
   }
 
   std::string text() const {
@@ -178,6 +198,7 @@ class LoadRun {
   const std::stop_token stop_;
   ProgressLine progress_;
   RateMeter meter_;
+  LoadTimeline timeline_;
   std::optional<Nanoseconds> step_;
 };
 
@@ -232,6 +253,8 @@ int run_load(const LoadArguments& arguments) {
   const std::stop_token stop = stop_on_interrupt();
   Result<loader::LoaderOptions> options = make_options(arguments);
   if (!options.ok()) return fail(options.error());
+  const Result<std::string> html = resolve_page_path(arguments.html, arguments.sources);
+  if (!html.ok()) return fail(html.error());
   const Result<void> cached = open_cache(arguments, *options);
   if (!cached.ok()) return fail(cached.error());
   options->open.cancel = stop;
@@ -256,8 +279,10 @@ int run_load(const LoadArguments& arguments) {
   }
   LoadRun run(arguments, loader, stop);
   const Result<void> ran = run.run();
+  const Result<void> page = write_page("load", *html, run.html());
   const Result<void> printed = print_all(run.text());
   if (!ran.ok()) return fail(ran.error());
+  if (!page.ok()) return fail(page.error());
   if (!printed.ok()) return fail(printed.error());
   return stop.stop_requested() ? kExitInterrupted : kExitOk;
 }
@@ -280,6 +305,7 @@ void add_order(CLI::App& command, LoadArguments& arguments) {
 void add_resources(CLI::App& command, LoadArguments& arguments) {
   command.add_option("--threads", arguments.threads, "That decode (default: the cores)")
       ->type_name("N");
+  command.add_flag("--tune", arguments.tune, "Find the best number of threads by trying, first");
   command.add_option("--memory", arguments.memory, "Ceiling on all buffers")->type_name("SIZE");
   command
       .add_option("--page-cache", arguments.page_cache,
@@ -321,6 +347,8 @@ void add_load_command(CLI::App& app, Run& run) {
   command->add_flag("--dry-run", arguments->dry_run,
                     "How well the order is shuffled, and when the first batch comes");
   command->add_flag("--json", arguments->json, "Print JSON");
+  command->add_option("--html", arguments->html, "Also write a page with a timeline")
+      ->type_name("FILE");
   command->footer(std::string(kFooter));
   command->callback([arguments, &run] { run = [arguments] { return run_load(*arguments); }; });
 }

@@ -1,6 +1,10 @@
-// penstock pack images: class folders to tar shards.
+// penstock pack: class folders to tar shards, text to tokens.
 #include <fmt/core.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -17,9 +21,17 @@ namespace {
 constexpr std::string_view kFooter =
     "Examples:\n"
     "  penstock pack images imagenet/train /data/shards --max-side 512 --shuffle\n"
-    "  penstock pack images photos s3://bucket/photos --shard-size 1GiB\n"
-    "\n"
-    "Token corpora: python -m penstock.pack tokens --help";
+    "  penstock pack images photos s3://bucket/photos --shard-size 1GiB";
+
+// Tokenizers are Python's: so is this command.
+constexpr const char* kRunTokens =
+    "import sys\n"
+    "try:\n"
+    "    from penstock.pack import main\n"
+    "except ImportError as error:\n"
+    "    sys.exit(f'penstock pack tokens: {error}: it needs the Python package (pip install . in "
+    "Penstock\\'s folder), for {sys.executable}; PENSTOCK_PYTHON names another Python')\n"
+    "sys.exit(main(['tokens', *sys.argv[1:]]))\n";
 
 struct PackArguments {
   pack::PackOptions options;
@@ -101,12 +113,36 @@ int run_pack(PackArguments& arguments) {
   return printed.ok() ? kExitOk : fail(printed.error());
 }
 
+// Does not return when it can be run.
+int run_tokens(const std::vector<std::string>& words) {
+  const char* chosen = std::getenv("PENSTOCK_PYTHON");
+  std::string python = chosen != nullptr && *chosen != 0 ? chosen : "python3";
+  std::vector<std::string> all = {python, "-c", kRunTokens};
+  all.insert(all.end(), words.begin(), words.end());
+  std::vector<char*> arguments;
+  for (std::string& word : all) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(python.c_str(), arguments.data());
+  tell("penstock pack tokens: cannot run {}: {}\n", python, std::strerror(errno));
+  return kExitFailed;
+}
+
+void add_tokens_command(CLI::App& pack, Run& run) {
+  CLI::App* command = pack.add_subcommand(
+      "tokens", "Text (.jsonl, .txt, .gz, .zst) to token ids, as Megatron's .bin and .idx");
+  command->prefix_command();
+  command->set_help_flag();  // Passed on.
+  command->callback(
+      [command, &run] { run = [words = command->remaining()] { return run_tokens(words); }; });
+}
+
 }  // namespace
 
 void add_pack_command(CLI::App& app, Run& run) {
   auto arguments = std::make_shared<PackArguments>();
   CLI::App* pack = app.add_subcommand("pack", "Make shards of many small files");
   pack->require_subcommand(1);
+  add_tokens_command(*pack, run);
   CLI::App* command =
       pack->add_subcommand("images", "Class folders to tar shards, with their index");
   pack::PackOptions& options = arguments->options;

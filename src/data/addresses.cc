@@ -7,6 +7,7 @@
 
 #include "base/glob.h"
 #include "data/sample_names.h"
+#include "data/source.h"
 #include "store/selection.h"
 
 namespace penstock::data {
@@ -14,7 +15,6 @@ namespace penstock::data {
 namespace {
 
 constexpr std::string_view kS3 = "s3://";
-constexpr std::string_view kTree = "tree:";
 constexpr std::string_view kWild = "*?[{\\";
 
 }  // namespace

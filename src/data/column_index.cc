@@ -34,7 +34,7 @@ uint64_t block_bytes(const BlockHeader& header) {
          uint64_t{header.samples} * 2 * sizeof(uint32_t) + header.keys_bytes + header.names_bytes;
 }
 
-Error corrupt(std::string_view what) {
+Error corrupt_block(std::string_view what) {
   return make_error(ErrorCode::kCorrupt, fmt::format("index of a shard: {}", what));
 }
 
@@ -43,10 +43,10 @@ Result<std::vector<std::string>> take_names(std::string_view& names, uint32_t co
   std::vector<std::string> out;
   for (uint32_t i = 0; i < count; ++i) {
     uint16_t length = 0;
-    if (names.size() < sizeof(length)) return corrupt("its names are cut off");
+    if (names.size() < sizeof(length)) return corrupt_block("its names are cut off");
     std::memcpy(&length, names.data(), sizeof(length));
     names.remove_prefix(sizeof(length));
-    if (names.size() < length) return corrupt("its names are cut off");
+    if (names.size() < length) return corrupt_block("its names are cut off");
     out.emplace_back(names.substr(0, length));
     names.remove_prefix(length);
   }
@@ -81,9 +81,9 @@ void append(Block& block, std::span<const T> values) {
 
 Result<std::shared_ptr<const ColumnIndex>> ColumnIndex::parse(Block block, uint64_t shard_bytes) {
   BlockHeader header;
-  if (block.size() < sizeof(header)) return corrupt("cut off");
+  if (block.size() < sizeof(header)) return corrupt_block("cut off");
   std::memcpy(&header, block.data(), sizeof(header));
-  if (block_bytes(header) != block.size()) return corrupt("its length is wrong");
+  if (block_bytes(header) != block.size()) return corrupt_block("its length is wrong");
   const std::shared_ptr<ColumnIndex> index(new ColumnIndex());
   index->block_ = std::move(block);
   const std::byte* at = index->block_.data() + sizeof(header);
@@ -98,20 +98,21 @@ Result<std::shared_ptr<const ColumnIndex>> ColumnIndex::parse(Block block, uint6
   std::string_view names(reinterpret_cast<const char*>(at), header.names_bytes);
   index->fields_ = PENSTOCK_TRY(take_names(names, header.fields));
   index->suffixes_ = PENSTOCK_TRY(take_names(names, header.suffixes));
-  if (!names.empty()) return corrupt("its length is wrong");
+  if (!names.empty()) return corrupt_block("its length is wrong");
   PENSTOCK_TRY(index->check(shard_bytes));
   return std::shared_ptr<const ColumnIndex>(index);
 }
 
 Result<void> ColumnIndex::check(uint64_t shard_bytes) const {
-  if (!ends_are_right(member_ends_, 1, members_.size())) return corrupt("samples without fields");
-  if (!ends_are_right(key_ends_, 0, keys_.size())) return corrupt("keys that overlap");
+  if (!ends_are_right(member_ends_, 1, members_.size()))
+    return corrupt_block("samples without fields");
+  if (!ends_are_right(key_ends_, 0, keys_.size())) return corrupt_block("keys that overlap");
   for (const Member& member : members_) {
     if (member.field >= fields_.size() || member.suffix >= suffixes_.size()) {
-      return corrupt("a field without a name");
+      return corrupt_block("a field without a name");
     }
     if (member.offset > shard_bytes || member.size > shard_bytes - member.offset) {
-      return corrupt("a field that is not in the shard");
+      return corrupt_block("a field that is not in the shard");
     }
   }
   return {};

@@ -11,15 +11,15 @@ namespace penstock::data {
 
 namespace {
 
-std::string_view folder_of(std::string_view key) {
+std::string_view parent_of(std::string_view key) {
   return key.substr(0, key.size() - base_name(key).size());
 }
 
 // By folder first: what a folder holds itself comes before what its folders hold.
 void sort_by_folder(std::vector<LooseFile>& files) {
   std::ranges::sort(files, [](const LooseFile& a, const LooseFile& b) {
-    const std::string_view folder_a = folder_of(a.key);
-    const std::string_view folder_b = folder_of(b.key);
+    const std::string_view folder_a = parent_of(a.key);
+    const std::string_view folder_b = parent_of(b.key);
     // As sorted without the '/' at the end, so that "a" comes before "a-b", and that before "a/b".
     const std::string_view bare_a = folder_a.substr(0, folder_a.empty() ? 0 : folder_a.size() - 1);
     const std::string_view bare_b = folder_b.substr(0, folder_b.empty() ? 0 : folder_b.size() - 1);
@@ -39,9 +39,9 @@ Result<std::vector<LooseShard>> group_files(std::vector<LooseFile> files) {
   std::vector<LooseShard> shards;
   for (size_t i = 0; i < files.size();) {
     LooseShard shard;
-    shard.folder = folder_of(files[i].key);
+    shard.folder = parent_of(files[i].key);
     IndexBuilder builder;
-    for (; i < files.size() && folder_of(files[i].key) == shard.folder; ++i) {
+    for (; i < files.size() && parent_of(files[i].key) == shard.folder; ++i) {
       const Result<void> added = builder.add_named(base_name(files[i].key), 0, files[i].size);
       if (!added.ok()) return added.error().with_context(fmt::format("folder '{}'", shard.folder));
       shard.bytes += files[i].size;

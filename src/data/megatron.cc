@@ -19,7 +19,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the arrays are used as they lie");
 
-constexpr std::array<char, 9> kMagic = {'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
+constexpr std::array<char, 9> kMegatronMagic = {'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
 constexpr size_t kHeaderBytes = 34;
 constexpr uint64_t kReadBytes = 8 * kMiB;
 
@@ -37,7 +37,7 @@ constexpr std::array<TypeFacts, 9> kTypes = {{{"", 0},
                                               {"float32", 4},
                                               {"uint16", 2}}};
 
-Error corrupt(std::string_view what) {
+Error corrupt_corpus(std::string_view what) {
   return make_error(ErrorCode::kCorrupt, fmt::format("index of Megatron: {}", what));
 }
 
@@ -80,13 +80,14 @@ uint64_t TokenIndex::document_begin(uint64_t document) const {
 
 Result<TokenIndex> TokenIndex::load(uint64_t idx_bytes, uint64_t bin_bytes, const Read& read) {
   std::array<std::byte, kHeaderBytes> header{};
-  if (idx_bytes < header.size()) return corrupt("cut off");
+  if (idx_bytes < header.size()) return corrupt_corpus("cut off");
   PENSTOCK_TRY(read(0, header));
-  if (std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0) return corrupt("not one");
+  if (std::memcmp(header.data(), kMegatronMagic.data(), kMegatronMagic.size()) != 0)
+    return corrupt_corpus("not one");
   const auto version = number_at<uint64_t>(header.data() + 9);
-  if (version != 1) return corrupt(fmt::format("version {} is not known", version));
+  if (version != 1) return corrupt_corpus(fmt::format("version {} is not known", version));
   const auto code = std::to_integer<uint8_t>(header[17]);
-  if (code == 0 || code >= kTypes.size()) return corrupt(fmt::format("no type {}", code));
+  if (code == 0 || code >= kTypes.size()) return corrupt_corpus(fmt::format("no type {}", code));
 
   TokenIndex index;
   index.type_ = static_cast<TokenType>(code);
@@ -94,11 +95,12 @@ Result<TokenIndex> TokenIndex::load(uint64_t idx_bytes, uint64_t bin_bytes, cons
   index.entries_ = number_at<uint64_t>(header.data() + 26);
   const uint64_t room = idx_bytes - header.size();
   if (index.sequences_ > room / 12 || index.entries_ > (room - 12 * index.sequences_) / 8) {
-    return corrupt("cut off");
+    return corrupt_corpus("cut off");
   }
   const uint64_t bytes = 12 * index.sequences_ + 8 * index.entries_;
   // Multimodal ones have a byte per sequence behind it, which is of no use here.
-  if (room != bytes && room != bytes + index.sequences_) return corrupt("its length is wrong");
+  if (room != bytes && room != bytes + index.sequences_)
+    return corrupt_corpus("its length is wrong");
   index.arrays_.resize(bytes);
   for (uint64_t at = 0; at < bytes; at += kReadBytes) {
     const uint64_t step = std::min(kReadBytes, bytes - at);
@@ -119,7 +121,7 @@ Result<void> TokenIndex::settle_type(uint64_t bin_bytes) {
     type_ = type;
     return {};
   }
-  return corrupt("it cannot be told whether the tokens are of 4 or of 8 bytes");
+  return corrupt_corpus("it cannot be told whether the tokens are of 4 or of 8 bytes");
 }
 
 Result<void> TokenIndex::check(uint64_t bin_bytes) const {
@@ -127,16 +129,17 @@ Result<void> TokenIndex::check(uint64_t bin_bytes) const {
   for (uint64_t i = 0; i < sequences_; ++i) {
     const uint64_t bytes = length(i) * size;
     if (length(i) > INT32_MAX || offset(i) > bin_bytes || bytes > bin_bytes - offset(i)) {
-      return corrupt(fmt::format("sequence {} is not in the .bin of {} bytes", i, bin_bytes));
+      return corrupt_corpus(
+          fmt::format("sequence {} is not in the .bin of {} bytes", i, bin_bytes));
     }
   }
   uint64_t before = 0;
   for (uint64_t i = 0; i < entries_; ++i) {
-    if (document_begin(i) < before) return corrupt("documents that are not in order");
+    if (document_begin(i) < before) return corrupt_corpus("documents that are not in order");
     before = document_begin(i);
   }
   const bool all = entries_ == 0 ? sequences_ == 0 : document_begin(0) == 0 && before == sequences_;
-  return all ? Result<void>() : corrupt("its documents are not all of its sequences");
+  return all ? Result<void>() : corrupt_corpus("its documents are not all of its sequences");
 }
 
 namespace {

@@ -58,10 +58,6 @@ class Words {
   size_t at_ = 0;
 };
 
-uint64_t whole_blocks(uint64_t bytes) {
-  return (bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
-}
-
 // One file of a line, which must lie behind `end`, the end of the file before.
 Result<SidecarMember> parse_wds2idx_file(std::string_view extension, Words& words, uint64_t end,
                                          uint64_t shard_bytes) {

@@ -11,8 +11,6 @@ namespace penstock::data {
 
 namespace {
 
-constexpr std::string_view kTree = "tree:";
-
 // Those of linux/magic.h that are served by others, and some that are not listed there.
 constexpr std::array<uint32_t, 12> kNetworkFileSystems = {
     NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,         CIFS_SUPER_MAGIC,      SMB2_SUPER_MAGIC,

@@ -11,6 +11,8 @@
 
 namespace penstock::data {
 
+inline constexpr std::string_view kTree = "tree:";  // What addresses of trees of files begin with.
+
 // A store of the selection.
 struct Source {
   std::unique_ptr<store::ObjectStore> store;  // With the cache in front, where it is used.

@@ -13,7 +13,7 @@ namespace penstock::data {
 namespace {
 
 constexpr size_t kBlockBytes = kTarBlockBytes;
-constexpr uint64_t kExtensionBytesMax = kMiB;  // Of a long name or a pax header.
+constexpr uint64_t kNameRecordBytesMax = kMiB;  // Of a long name or a pax header.
 
 struct FieldAt {
   size_t offset;
@@ -23,7 +23,7 @@ constexpr FieldAt kName = {0, 100};
 constexpr FieldAt kSize = {124, 12};
 constexpr FieldAt kChecksum = {148, 8};
 constexpr size_t kTypeAt = 156;
-constexpr FieldAt kMagic = {257, 6};
+constexpr FieldAt kMagicField = {257, 6};
 constexpr FieldAt kPrefix = {345, 155};
 constexpr std::string_view kPosixMagic("ustar\0", 6);
 
@@ -104,7 +104,7 @@ std::optional<uint64_t> parse_decimal(std::string_view text) {
 std::string plain_name(std::string_view header) {
   std::string name;
   // Only POSIX has a prefix there; GNU keeps times.
-  const bool has_prefix = field(header, kMagic) == kPosixMagic && header[kPrefix.offset] != 0;
+  const bool has_prefix = field(header, kMagicField) == kPosixMagic && header[kPrefix.offset] != 0;
   if (has_prefix) name = fmt::format("{}/", text_field(header, kPrefix));
   name += text_field(header, kName);
   return name;
@@ -112,10 +112,6 @@ std::string plain_name(std::string_view header) {
 
 bool is_regular(char type) {
   return type == '0' || type == '\0' || type == '7';
-}
-
-uint64_t whole_blocks(uint64_t bytes) {
-  return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
 }
 
 }  // namespace
@@ -190,7 +186,7 @@ Result<void> TarParser::take_header(std::span<const std::byte> bytes) {
 }
 
 Result<void> TarParser::take_extension(State kind, uint64_t size) {
-  if (size > kExtensionBytesMax) {
+  if (size > kNameRecordBytesMax) {
     return corrupt(fmt::format("a name or an extended header of {} bytes", size));
   }
   at_ += kBlockBytes;

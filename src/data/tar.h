@@ -23,6 +23,9 @@ struct PlainTarHeader {
 };
 std::optional<PlainTarHeader> read_plain_tar_header(std::span<const std::byte> block);
 inline constexpr size_t kTarBlockBytes = 512;
+inline uint64_t whole_blocks(uint64_t bytes) {
+  return (bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
+}
 
 // Finds the regular files of an archive. Others (folders, links, devices, labels) are passed over
 // with their data; sparse files, whose data is not what the file holds, are refused with

@@ -6,7 +6,7 @@
 namespace penstock::data {
 namespace {
 
-Result<std::vector<std::pair<uint64_t, uint64_t>>> parse(std::string_view file) {
+Result<std::vector<std::pair<uint64_t, uint64_t>>> parse_records(std::string_view file) {
   std::vector<std::pair<uint64_t, uint64_t>> records;
   TfRecordParser parser([&](uint64_t offset, uint64_t size) -> Result<void> {
     records.emplace_back(offset, size);
@@ -59,17 +59,17 @@ TEST(TfRecord, FindsAllRecords) {
     expected.emplace_back(file.size(), size + 16);
     file += tf_record(random_text(size, size));
   }
-  const auto records = parse(file);
+  const auto records = parse_records(file);
   ASSERT_THAT(records, IsOk());
   EXPECT_EQ(*records, expected);
-  EXPECT_THAT(parse(""), IsOk());
+  EXPECT_THAT(parse_records(""), IsOk());
 }
 
 TEST(TfRecord, EveryTruncationIsNoticed) {
   const std::string file = tf_record("abc") + tf_record("") + tf_record(random_text(40, 1));
   for (size_t size = 0; size <= file.size(); ++size) {
     const bool is_end = size == 0 || size == 19 || size == 35 || size == file.size();
-    const auto records = parse(std::string_view(file).substr(0, size));
+    const auto records = parse_records(std::string_view(file).substr(0, size));
     if (is_end) {
       ASSERT_THAT(records, IsOk()) << size;
     }
@@ -86,7 +86,7 @@ TEST(TfRecord, EveryFlippedBitIsNoticed) {
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << (bit % 8));
     ASSERT_THAT(verify_record(bytes_of(damaged)), FailsWith(ErrorCode::kCorrupt)) << bit;
     if (bit < 96) {
-      ASSERT_THAT(parse(damaged), FailsWith(ErrorCode::kCorrupt)) << bit;
+      ASSERT_THAT(parse_records(damaged), FailsWith(ErrorCode::kCorrupt)) << bit;
     }
   }
   for (size_t size = 0; size < record.size(); ++size)

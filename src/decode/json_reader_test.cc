@@ -8,7 +8,7 @@
 namespace penstock::decode {
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> json_bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -20,7 +20,7 @@ constexpr std::string_view kDocument = R"({
 TEST(JsonReader, FindsIntegers) {
   JsonReader reader;
   const auto read = [&](std::string_view path) {
-    return reader.read_int(bytes_of(kDocument), path);
+    return reader.read_int(json_bytes(kDocument), path);
   };
   EXPECT_EQ(*read("cls"), 7);
   EXPECT_EQ(*read("as_text"), 12);
@@ -44,25 +44,25 @@ TEST(JsonReader, FindsIntegers) {
 
 TEST(JsonReader, FindsNumbersAndTexts) {
   JsonReader reader;
-  EXPECT_EQ(*reader.read_float(bytes_of(kDocument), "ratio"), 0.25);
-  EXPECT_EQ(*reader.read_float(bytes_of(kDocument), "cls"), 7);
-  EXPECT_EQ(*reader.read_float(bytes_of(kDocument), "big"), 18446744073709551615.0);
-  EXPECT_THAT(reader.read_float(bytes_of(kDocument), "text"), FailsWith(ErrorCode::kInvalid));
-  EXPECT_EQ(*reader.read_text(bytes_of(kDocument), "text"), "a\xc3\xa9\n");
-  EXPECT_THAT(reader.read_text(bytes_of(kDocument), "cls"), FailsWith(ErrorCode::kInvalid));
-  EXPECT_EQ(*reader.read_int(bytes_of("5"), ""), 5);
+  EXPECT_EQ(*reader.read_float(json_bytes(kDocument), "ratio"), 0.25);
+  EXPECT_EQ(*reader.read_float(json_bytes(kDocument), "cls"), 7);
+  EXPECT_EQ(*reader.read_float(json_bytes(kDocument), "big"), 18446744073709551615.0);
+  EXPECT_THAT(reader.read_float(json_bytes(kDocument), "text"), FailsWith(ErrorCode::kInvalid));
+  EXPECT_EQ(*reader.read_text(json_bytes(kDocument), "text"), "a\xc3\xa9\n");
+  EXPECT_THAT(reader.read_text(json_bytes(kDocument), "cls"), FailsWith(ErrorCode::kInvalid));
+  EXPECT_EQ(*reader.read_int(json_bytes("5"), ""), 5);
 }
 
 TEST(JsonReader, SaysWhatIsNoJson) {
   JsonReader reader;
   for (const char* bad :
        {"", " ", "{", "{\"a\":}", "{a: 1}", "[1,]", "nul", "{} {}", "\"\xff\"", "01"}) {
-    EXPECT_THAT(reader.check(bytes_of(bad)), FailsWith(ErrorCode::kCorrupt)) << bad;
-    EXPECT_THAT(reader.read_int(bytes_of(bad), "a"), FailsWith(ErrorCode::kCorrupt)) << bad;
+    EXPECT_THAT(reader.check(json_bytes(bad)), FailsWith(ErrorCode::kCorrupt)) << bad;
+    EXPECT_THAT(reader.read_int(json_bytes(bad), "a"), FailsWith(ErrorCode::kCorrupt)) << bad;
   }
-  EXPECT_THAT(reader.check(bytes_of(std::string(100000, '['))), FailsWith(ErrorCode::kCorrupt));
-  EXPECT_THAT(reader.check(bytes_of(kDocument)), IsOk());
-  EXPECT_THAT(reader.check(bytes_of("[]")), IsOk()) << "after longer ones";
+  EXPECT_THAT(reader.check(json_bytes(std::string(100000, '['))), FailsWith(ErrorCode::kCorrupt));
+  EXPECT_THAT(reader.check(json_bytes(kDocument)), IsOk());
+  EXPECT_THAT(reader.check(json_bytes("[]")), IsOk()) << "after longer ones";
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kDimensionsMax = 64;
 
-Error corrupt(std::string_view what) {
+Error corrupt_npy(std::string_view what) {
   return make_error(ErrorCode::kCorrupt, fmt::format("npy: {}", what));
 }
 
@@ -30,14 +30,14 @@ class HeaderText {
     return true;
   }
   Result<void> expect(std::string_view token) {
-    if (!accept(token)) return corrupt(fmt::format("expected {} in the header", token));
+    if (!accept(token)) return corrupt_npy(fmt::format("expected {} in the header", token));
     return {};
   }
   Result<std::string_view> quoted() {
     const bool single = accept("'");
     if (!single) PENSTOCK_TRY(expect("\""));
     const size_t end = left_.find(single ? '\'' : '"');
-    if (end == std::string_view::npos) return corrupt("a text in the header does not end");
+    if (end == std::string_view::npos) return corrupt_npy("a text in the header does not end");
     const std::string_view text = left_.substr(0, end);
     left_.remove_prefix(end + 1);
     return text;
@@ -46,7 +46,7 @@ class HeaderText {
     accept("");
     const size_t digits = std::min(left_.find_first_not_of("0123456789"), left_.size());
     const Result<int64_t> value = parse_int(left_.substr(0, digits));
-    if (!value) return corrupt("a dimension is not a number");
+    if (!value) return corrupt_npy("a dimension is not a number");
     left_.remove_prefix(digits);
     accept("L");  // Python 2 wrote long integers so.
     return static_cast<uint64_t>(*value);
@@ -55,7 +55,7 @@ class HeaderText {
     std::vector<uint64_t> shape;
     PENSTOCK_TRY(expect("("));
     while (!accept(")")) {
-      if (shape.size() == kDimensionsMax) return corrupt("too many dimensions");
+      if (shape.size() == kDimensionsMax) return corrupt_npy("too many dimensions");
       shape.push_back(PENSTOCK_TRY(number()));
       if (!accept(",")) {
         PENSTOCK_TRY(expect(")"));
@@ -118,7 +118,7 @@ Result<void> parse_entry(HeaderText& text, Header& header) {
     header.fortran = text.accept("True");
     return header.fortran ? Result<void>{} : text.expect("False");
   }
-  if (key != "shape") return corrupt("an unknown entry in the header");
+  if (key != "shape") return corrupt_npy("an unknown entry in the header");
   header.shape = PENSTOCK_TRY(text.shape());
   return {};
 }
@@ -134,7 +134,7 @@ Result<Header> parse_header(std::string_view bytes) {
       break;
     }
   }
-  if (header.entries != 3) return corrupt("the header lacks entries, or has one twice");
+  if (header.entries != 3) return corrupt_npy("the header lacks entries, or has one twice");
   return header;
 }
 
@@ -145,7 +145,8 @@ Result<uint64_t> data_bytes(const std::vector<uint64_t>& shape, DType type) {
   for (const uint64_t dimension : shape) empty = empty || dimension == 0;
   if (empty) return uint64_t{0};
   for (const uint64_t dimension : shape) {
-    if (bytes > std::numeric_limits<uint64_t>::max() / dimension) return corrupt("it is too large");
+    if (bytes > std::numeric_limits<uint64_t>::max() / dimension)
+      return corrupt_npy("it is too large");
     bytes *= dimension;
   }
   return bytes;
@@ -153,9 +154,9 @@ Result<uint64_t> data_bytes(const std::vector<uint64_t>& shape, DType type) {
 
 // Where the header's text is.
 Result<std::string_view> header_text(std::string_view all) {
-  if (!all.starts_with(kMagic)) return corrupt("it does not begin with NUMPY's magic");
+  if (!all.starts_with(kMagic)) return corrupt_npy("it does not begin with NUMPY's magic");
   const size_t length_at = kMagic.size() + 2;
-  if (all.size() < length_at + 4) return corrupt("it ends in the header");
+  if (all.size() < length_at + 4) return corrupt_npy("it ends in the header");
   const int version = static_cast<unsigned char>(all[kMagic.size()]);
   if (version < 1 || version > 3) {
     return make_error(ErrorCode::kUnsupported,
@@ -167,7 +168,7 @@ Result<std::string_view> header_text(std::string_view all) {
     length |= size_t{static_cast<unsigned char>(all[length_at + i])} << (8 * i);
   }
   const size_t begin = length_at + length_bytes;
-  if (length > all.size() - begin) return corrupt("it ends in the header");
+  if (length > all.size() - begin) return corrupt_npy("it ends in the header");
   return all.substr(begin, length);
 }
 
@@ -185,7 +186,7 @@ Result<NpyView> parse_npy(std::span<const std::byte> bytes) {
   }
   const uint64_t size = PENSTOCK_TRY(data_bytes(header.shape, view.dtype));
   const auto data = bytes.subspan(static_cast<size_t>(text.data() + text.size() - all.data()));
-  if (size > data.size()) return corrupt("it ends before its data does");
+  if (size > data.size()) return corrupt_npy("it ends before its data does");
   view.shape = std::move(header.shape);
   view.data = data.first(size);
   return view;

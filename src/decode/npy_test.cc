@@ -9,7 +9,7 @@
 namespace penstock::decode {
 namespace {
 
-std::span<const std::byte> bytes_of(const std::string& text) {
+std::span<const std::byte> npy_bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -32,12 +32,12 @@ std::string header_of(const std::string& descr, const std::string& shape,
 TEST(Npy, ReadsWhatNumpyWrites) {
   for (const char version : {'\1', '\2', '\3'}) {
     const std::string file = make_npy(header_of("<f4", "(2, 3)"), std::string(24, 'x'), version);
-    const auto view = parse_npy(bytes_of(file));
+    const auto view = parse_npy(npy_bytes(file));
     ASSERT_THAT(view, IsOk());
     EXPECT_EQ(view->dtype, DType::kFloat32);
     EXPECT_EQ(view->shape, (std::vector<uint64_t>{2, 3}));
     EXPECT_EQ(view->data.size(), 24u);
-    EXPECT_EQ(view->data.data(), bytes_of(file).data() + file.size() - 24);
+    EXPECT_EQ(view->data.data(), npy_bytes(file).data() + file.size() - 24);
   }
 }
 
@@ -52,7 +52,7 @@ TEST(Npy, ReadsEveryKindOfNumber) {
         Case{"<u4", DType::kUint32}, Case{"<i8", DType::kInt64}, Case{"<u8", DType::kUint64},
         Case{"<f2", DType::kFloat16}, Case{"<f4", DType::kFloat32}, Case{"<f8", DType::kFloat64}}) {
     const std::string file = make_npy(header_of(c.descr, "(2,)"), std::string(16, 'x'));
-    const auto view = parse_npy(bytes_of(file));
+    const auto view = parse_npy(npy_bytes(file));
     ASSERT_THAT(view, IsOk()) << c.descr;
     EXPECT_EQ(view->dtype, c.dtype);
     EXPECT_EQ(view->data.size(), 2 * dtype_bytes(c.dtype));
@@ -64,7 +64,7 @@ TEST(Npy, ReadsEveryKindOfNumber) {
 TEST(Npy, ShapesOfAllKinds) {
   const auto shape = [](const std::string& text) {
     const std::string file = make_npy(header_of("|u1", text), std::string(24, 'x'));
-    const auto view = parse_npy(bytes_of(file));
+    const auto view = parse_npy(npy_bytes(file));
     return view ? view->shape : std::vector<uint64_t>{99};
   };
   EXPECT_EQ(shape("()"), std::vector<uint64_t>{});
@@ -81,7 +81,7 @@ TEST(Npy, ShapesOfAllKinds) {
 TEST(Npy, SaysWhatIsNotRead) {
   const auto error = [](const std::string& header, const std::string& data) {
     const std::string file = make_npy(header, data);
-    return parse_npy(bytes_of(file));
+    return parse_npy(npy_bytes(file));
   };
   const std::string data(64, 'x');
   EXPECT_THAT(error(header_of(">f4", "(2,)"), data), FailsWith(ErrorCode::kUnsupported));
@@ -94,9 +94,9 @@ TEST(Npy, SaysWhatIsNotRead) {
   EXPECT_THAT(error(header_of("<f4", "(17,)"), data), FailsWith(ErrorCode::kCorrupt));
   EXPECT_THAT(parse_npy({}), FailsWith(ErrorCode::kCorrupt));
   const std::string file = make_npy(header_of("<f4", "(16,)"), data);
-  ASSERT_THAT(parse_npy(bytes_of(file)), IsOk());
+  ASSERT_THAT(parse_npy(npy_bytes(file)), IsOk());
   for (size_t size = 0; size < file.size(); ++size) {
-    EXPECT_FALSE(parse_npy(bytes_of(file).first(size)).ok()) << size;
+    EXPECT_FALSE(parse_npy(npy_bytes(file).first(size)).ok()) << size;
   }
 }
 

@@ -9,7 +9,7 @@
 namespace penstock::io {
 
 namespace {
-constexpr size_t kPageBytes = 4096;
+constexpr size_t kBouncePageBytes = 4096;
 }
 
 BouncePool::~BouncePool() {
@@ -17,7 +17,7 @@ BouncePool::~BouncePool() {
 }
 
 std::byte* BouncePool::make() {
-  void* memory = std::aligned_alloc(kPageBytes, kBounceBytes);
+  void* memory = std::aligned_alloc(kBouncePageBytes, kBounceBytes);
   if (memory == nullptr)
     throw std::bad_alloc();  // Ends the process, as any other failed small allocation does.
   ++made_;

@@ -21,6 +21,16 @@
 
 namespace penstock::io {
 
+inline std::unique_ptr<File> create(FileSystem& fs, const std::string& path) {
+  return *fs.open(path, {.access = Access::kReadWrite, .create = Create::kIfMissing});
+}
+
+// What the file holds, or the name of the error.
+inline std::string see(FileSystem& fs, const std::string& path) {
+  const Result<std::string> read = read_file(fs, path, kMiB);
+  return read.ok() ? *read : std::string(error_code_name(read.error().code));
+}
+
 // A file system to check, with an empty directory of its own, which goes with it.
 class ConformanceTarget {
  public:

@@ -30,7 +30,7 @@ namespace penstock::io {
 
 namespace {
 
-constexpr uint32_t kPageBytes = 4096;
+constexpr uint32_t kAlignmentDefault = 4096;
 
 int open_flags(const OpenOptions& options) {
   int flags = O_CLOEXEC;
@@ -101,13 +101,13 @@ std::optional<Alignment> direct_alignment(int fd) {
   if (::statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) != 0 ||
       (info.stx_mask & STATX_DIOALIGN) == 0) {
     // Not said (Linux before 6.1, or this file system): a page satisfies every device in use.
-    return Alignment{kPageBytes, kPageBytes};
+    return Alignment{kAlignmentDefault, kAlignmentDefault};
   }
   if (info.stx_dio_offset_align == 0) return std::nullopt;
   // At least a page for offsets: partial blocks go through the page cache, whose unit that is (see
   // transfer.h).
   return Alignment{std::max<uint32_t>(info.stx_dio_mem_align, 1),
-                   std::max(info.stx_dio_offset_align, kPageBytes)};
+                   std::max(info.stx_dio_offset_align, kAlignmentDefault)};
 }
 
 Error not_plain(const std::string& path) {
@@ -247,7 +247,7 @@ class LocalFileSystemImpl final : public LocalFileSystem {
   Result<std::unique_ptr<FileLock>> try_lock(const std::string& path) override;
 
   std::string boot_id() override {
-    const Result<std::string> id = read_file(*this, "/proc/sys/kernel/random/boot_id", kPageBytes);
+    const Result<std::string> id = read_file(*this, "/proc/sys/kernel/random/boot_id", kKiB);
     return id.ok() ? id->substr(0, id->find('\n')) : "unknown";
   }
 

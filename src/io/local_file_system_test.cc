@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, LocalFileSystemTest,
                          testing::Values(EngineKind::kUring, EngineKind::kThreads), engine_name);
 
 // A chain of requests, each submitted from the completion of the one before.
-struct Chain {
+struct ReadChain {
   File* file;
   BufferProvider* buffers;
   std::atomic<int> left;
@@ -130,7 +130,7 @@ TEST_P(LocalFileSystemTest, ManyChainsOfRegisteredReadsFromCompletions) {
       *BufferProvider::create({.budget_bytes = 8 * kMiB, .registrar = fs_->registrar()});
   std::vector<Buffer> held;
   for (int i = 0; i < 40; ++i) held.push_back(*buffers->take(4096));
-  Chain chain{file.get(), buffers.get(), 5000, 40, {}};
+  ReadChain chain{file.get(), buffers.get(), 5000, 40, {}};
   auto finished = chain.finished.get_future();
   for (unsigned i = 0; i < held.size(); ++i) chain.step(held[i], i);
   finished.wait();

@@ -28,10 +28,6 @@ Result<std::unique_ptr<ConformanceTarget>> make_target() {
 INSTANTIATE_TEST_SUITE_P(Memory, FileSystemConformance,
                          testing::ValuesIn(conformance_params(make_target)), conformance_name);
 
-std::unique_ptr<File> create(FileSystem& fs, const std::string& path) {
-  return *fs.open(path, {.access = Access::kReadWrite, .create = Create::kIfMissing});
-}
-
 TEST(MemoryFileSystem, RunsOutOfSpaceAfterWhatFits) {
   MemoryFileSystem fs({.capacity_bytes = 10 * 4096});
   const auto file = create(fs, "/f");

@@ -22,10 +22,6 @@ using testing::UnorderedElementsAre;
 
 constexpr uint64_t kSeeds = 300;
 
-std::unique_ptr<File> create(FileSystem& fs, const std::string& path) {
-  return *fs.open(path, {.access = Access::kReadWrite, .create = Create::kIfMissing});
-}
-
 void put(FileSystem& fs, const std::string& path, std::string_view text) {
   PENSTOCK_EXPECT_OK(write_string(*create(fs, path), 0, text));
 }
@@ -34,11 +30,6 @@ void put_and_sync(FileSystem& fs, const std::string& path, std::string_view text
   const auto file = create(fs, path);
   PENSTOCK_EXPECT_OK(write_string(*file, 0, text));
   PENSTOCK_EXPECT_OK(file->sync());
-}
-
-std::string see(FileSystem& fs, const std::string& path) {
-  const Result<std::string> read = read_file(fs, path, kMiB);
-  return read.ok() ? *read : std::string(error_code_name(read.error().code));
 }
 
 // All that `path` holds over many power cuts.

@@ -172,6 +172,7 @@ std::string to_text(const Report& report, const Explanation& explanation) {
       format_duration(report.first_batch), report.threads, percent(shares.decode),
       percent(shares.read), percent(shares.idle), percent(shares.storage), report.reads,
       report.page_cache, format_size(report.memory_peak_bytes), percent(shares.memory));
+  if (!report.tuned.empty()) text += fmt::format("  tuned     {}\n", report.tuned);
   if (report.cache) {
     const cache::CacheStats& cache = *report.cache;
     const uint64_t hits = cache.hit_bytes + cache.memory_hit_bytes;

@@ -14,6 +14,7 @@
 #include "loader/pipeline.h"
 #include "loader/sequence.h"
 #include "loader/token_dataset.h"
+#include "loader/tuning.h"
 
 namespace penstock::loader {
 
@@ -25,16 +26,16 @@ constexpr uint32_t kAheadMin = 2;
 constexpr uint32_t kAheadLocalMax = 8;
 constexpr uint64_t kAheadLocalBytes = 512 * kMiB;
 constexpr uint32_t kAheadRemoteMax = 64;
-constexpr Nanoseconds kSayAfter = std::chrono::seconds(30);
 
 class LoaderImpl final : public Loader {
  public:
   LoaderImpl(const LoaderOptions& options, Sequence sequence, BatchWork::Datasets datasets,
-             std::unique_ptr<Pipeline> pipeline, std::string page_cache)
+             std::unique_ptr<Pipeline> pipeline, std::string page_cache, std::string tuned)
       : options_(options),
         sequence_(std::move(sequence)),
         datasets_(std::move(datasets)),
         page_cache_(std::move(page_cache)),
+        tuned_(std::move(tuned)),
         pipeline_(std::move(pipeline)) {
     ahead_ = options.batches_ahead > 0 ? options.batches_ahead : enough_ahead();
   }
@@ -80,6 +81,7 @@ class LoaderImpl final : public Loader {
   const Sequence sequence_;
   const BatchWork::Datasets datasets_;
   const std::string page_cache_;
+  const std::string tuned_;
   const pid_t process_ = getpid();
   uint32_t ahead_ = 0;
   std::unique_ptr<Pipeline> pipeline_;
@@ -277,6 +279,7 @@ Report LoaderImpl::report() const {
   report.threads = options_.threads;
   report.memory_peak_bytes = pipeline_->memory().peak_held_bytes;
   report.page_cache = page_cache_;
+  report.tuned = tuned_;
   for (const auto& dataset : datasets_) {
     if (const auto cache = dataset->cache()) report.cache = cache->stats();
   }
@@ -310,8 +313,14 @@ Result<std::shared_ptr<data::Dataset>> open_source(const Source& source,
 
 Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
   LoaderOptions options = given;
-  if (options.threads == 0) options.threads = static_cast<uint32_t>(available_cores());
   PENSTOCK_TRY(check_fields(options.fields));
+  std::string tuned;
+  if (std::exchange(options.tune, false)) {
+    const Tuning tuning = PENSTOCK_TRY(tune_threads(options, options.open.cancel));
+    options.threads = tuning.threads;
+    tuned = to_text(tuning);
+  }
+  if (options.threads == 0) options.threads = static_cast<uint32_t>(available_cores());
   BatchWork::Datasets datasets;
   std::vector<std::vector<uint64_t>> samples;
   std::vector<uint64_t> bytes;
@@ -361,8 +370,9 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
     pipeline.registrar = PENSTOCK_TRY(io::process_file_system())->registrar();
   options.open.on_progress = {};  // What it tells may be gone from now on.
   auto made = PENSTOCK_TRY(Pipeline::create(std::move(pipeline), datasets));
-  return std::unique_ptr<Loader>(std::make_unique<LoaderImpl>(
-      options, std::move(sequence), std::move(datasets), std::move(made), choice.reason));
+  return std::unique_ptr<Loader>(std::make_unique<LoaderImpl>(options, std::move(sequence),
+                                                              std::move(datasets), std::move(made),
+                                                              choice.reason, std::move(tuned)));
 }
 
 }  // namespace penstock::loader

@@ -12,7 +12,7 @@ namespace penstock::loader {
 
 namespace {
 
-Error refuse(std::string detail) {
+Error refuse_mixture(std::string detail) {
   return make_error(ErrorCode::kInvalid, std::move(detail));
 }
 
@@ -39,10 +39,10 @@ std::vector<uint64_t> whole_shares(const std::vector<double>& weights) {
 }  // namespace
 
 Result<Mixture> Mixture::create(const std::vector<double>& weights, uint64_t seed) {
-  if (weights.empty()) return refuse("a mixture of no sources");
+  if (weights.empty()) return refuse_mixture("a mixture of no sources");
   for (const double weight : weights) {
     if (!(weight > 0) || !std::isfinite(weight))
-      return refuse(fmt::format("a weight of {}: above 0", weight));
+      return refuse_mixture(fmt::format("a weight of {}: above 0", weight));
   }
   Mixture mixture;
   mixture.seed_ = seed;
@@ -50,7 +50,7 @@ Result<Mixture> Mixture::create(const std::vector<double>& weights, uint64_t see
   uint64_t begin = 0;
   for (size_t i = 0; i < weights.size(); ++i) {
     if (mixture.shares_[i] == 0) {
-      return refuse(
+      return refuse_mixture(
           fmt::format("a weight of {} is less than one sample in {}", weights[i], kBlock));
     }
     mixture.begins_.push_back(begin);

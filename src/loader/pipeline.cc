@@ -14,7 +14,6 @@ namespace {
 
 constexpr size_t kReaders = 8;
 constexpr size_t kReadersQueue = 1024;
-constexpr Nanoseconds kSayAfter = std::chrono::seconds(30);
 constexpr uint64_t kDirectAlignment = 4096;
 
 // Batches differ a little in size; so that memory is used again, buffers come in few sizes, up to an

@@ -28,6 +28,9 @@
 
 namespace penstock::loader {
 
+// So long may a batch take before it is said that something is stuck, and how often again.
+inline constexpr Nanoseconds kSayAfter = std::chrono::seconds(30);
+
 struct PipelineOptions {
   std::vector<Field> fields;
   uint32_t batch_size = 256;

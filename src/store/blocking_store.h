@@ -12,6 +12,9 @@ namespace penstock::store {
 // kTimeout or kCancelled when the call's deadline passed or its token was stopped.
 Result<void> check_call(const CallOptions& options);
 
+// Of stores over files: blocked in the kernel most of the time.
+inline constexpr size_t kStoreThreads = 16;
+
 // A store written as blocking code: every call runs on one of the store's own threads. What all
 // stores refuse alike (bad keys, calls that are too late, writes to a read-only store) never
 // reaches the do_ functions, which may run on many threads at once and use check_call() between

@@ -9,10 +9,10 @@ namespace penstock::store {
 
 namespace {
 
-using Model = std::map<std::string, size_t>;  // Key and size.
+using ListModel = std::map<std::string, size_t>;  // Key and size.
 
 // The names that a listing shows, all pages together. Written to be obvious, not fast.
-std::set<std::string> expected_names(const Model& model, const ListOptions& options) {
+std::set<std::string> expected_names(const ListModel& model, const ListOptions& options) {
   std::set<std::string> names;
   for (const auto& [key, size] : model) {
     if (!key.starts_with(options.prefix)) continue;
@@ -30,7 +30,7 @@ std::string describe(const ListOptions& options) {
 }
 
 // The names of a page, after checking that it is a page at all.
-std::set<std::string> names_of(const ListPage& page, const Model& model,
+std::set<std::string> names_of(const ListPage& page, const ListModel& model,
                                const ListOptions& options) {
   std::set<std::string> names;
   EXPECT_LE(page.objects.size() + page.folders.size(), options.limit);
@@ -58,7 +58,7 @@ std::set<std::string> names_of(const ListPage& page, const Model& model,
 }
 
 // Lists page by page until the end and compares all of it.
-void expect_listing(ObjectStore& store, const Model& model, ListOptions options) {
+void expect_listing(ObjectStore& store, const ListModel& model, ListOptions options) {
   SCOPED_TRACE(describe(options));
   std::set<std::string> expected = expected_names(model, options);
   while (true) {
@@ -103,7 +103,7 @@ TEST_P(StoreConformance, ListsRandomKeysLikeAModel) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937_64 random(seed);
     start_afresh();
-    Model model;
+    ListModel model;
     const std::vector<std::string> keys = random_keys(random, times(120, 60));
     for (const std::string& key : keys) {
       model[key] = random() % 50;
@@ -132,7 +132,7 @@ TEST_P(StoreConformance, ListsRandomKeysLikeAModel) {
 }
 
 TEST_P(StoreConformance, ListsInPagesOfEverySize) {
-  Model model;
+  ListModel model;
   const size_t count = times(2100, 1010);
   std::vector<std::future<Result<ObjectInfo>>> puts;
   for (size_t i = 0; i < count; ++i) {
@@ -162,7 +162,7 @@ TEST_P(StoreConformance, ListsInPagesOfEverySize) {
 }
 
 TEST_P(StoreConformance, ListsOddKeysInTheOrderOfTheirBytes) {
-  Model model;
+  ListModel model;
   for (const std::string& key : odd_keys()) {
     model[key] = 4;
     put(key, make_bytes(4, 1));

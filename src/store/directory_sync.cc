@@ -7,8 +7,6 @@ namespace penstock::store {
 namespace {
 
 constexpr size_t kRememberedMax = 4096;
-// Above this one barrier for the whole file system is taken to be cheaper than one for each.
-constexpr size_t kSyncedOneByOneMax = 32;
 
 }  // namespace
 

@@ -9,6 +9,10 @@
 
 namespace penstock::store {
 
+// Up to so many files or directories are synced each for itself; for more, one barrier for the whole
+// file system is taken to be cheaper.
+inline constexpr size_t kSyncedOneByOneMax = 32;
+
 // Remembers in which directories below a root names came, went or were replaced, and makes them
 // durable together.
 // Threads: changed() from any thread; sync() by one at a time.

@@ -16,12 +16,12 @@ using io::FaultOptions;
 using io::FaultyFileSystem;
 using io::MemoryFileSystem;
 
-using Open = std::function<Result<std::unique_ptr<ObjectStore>>(io::FileSystem&)>;
+using OpenIn = std::function<Result<std::unique_ptr<ObjectStore>>(io::FileSystem&)>;
 
-Result<std::unique_ptr<ObjectStore>> open_file(io::FileSystem& fs) {
+Result<std::unique_ptr<ObjectStore>> open_file_in(io::FileSystem& fs) {
   return open_file_store(fs, "/data/store");
 }
-Result<std::unique_ptr<ObjectStore>> open_tree(io::FileSystem& fs) {
+Result<std::unique_ptr<ObjectStore>> open_tree_in(io::FileSystem& fs) {
   return open_tree_store(fs, "/data");
 }
 
@@ -113,7 +113,7 @@ class Durability : public ::testing::Test {
   }
 
   // Runs the script, whatever fails, on a store opened in `fs`.
-  static Expectation run(io::FileSystem& fs, const Open& open, const std::vector<Step>& script) {
+  static Expectation run(io::FileSystem& fs, const OpenIn& open, const std::vector<Step>& script) {
     Expectation expected;
     Result<std::unique_ptr<ObjectStore>> store = open(fs);
     if (!store.ok()) return expected;
@@ -155,7 +155,7 @@ class Durability : public ::testing::Test {
   }
 
   // The store opens, holds what it must, shows it in listings, and works.
-  static void check_after(MemoryFileSystem& fs, const Open& open, const std::vector<Step>& script,
+  static void check_after(MemoryFileSystem& fs, const OpenIn& open, const std::vector<Step>& script,
                           Expectation& expected) {
     Result<std::unique_ptr<ObjectStore>> store = open(fs);
     ASSERT_THAT(store, IsOk());
@@ -180,7 +180,7 @@ class Durability : public ::testing::Test {
     return fs;
   }
 
-  static void try_every_call(const Open& open, const std::vector<Step>& script, bool cut,
+  static void try_every_call(const OpenIn& open, const std::vector<Step>& script, bool cut,
                              uint64_t seeds, uint64_t stride = 1) {
     uint64_t n = 1;
     for (;; n += stride) {
@@ -223,33 +223,33 @@ class Durability : public ::testing::Test {
 };
 
 TEST_F(Durability, FileStoreWhenAnyCallFails) {
-  try_every_call(open_file, short_script(), /*cut=*/false, /*seeds=*/3);
+  try_every_call(open_file_in, short_script(), /*cut=*/false, /*seeds=*/3);
 }
 
 TEST_F(Durability, FileStoreWhenThePowerGoesAtAnyCall) {
-  try_every_call(open_file, short_script(), /*cut=*/true, /*seeds=*/5);
+  try_every_call(open_file_in, short_script(), /*cut=*/true, /*seeds=*/5);
 }
 
 TEST_F(Durability, FileStoreWithManyObjectsInOneFlush) {
-  try_every_call(open_file, long_script(), /*cut=*/false, /*seeds=*/2, /*stride=*/23);
-  try_every_call(open_file, long_script(), /*cut=*/true, /*seeds=*/3, /*stride=*/17);
+  try_every_call(open_file_in, long_script(), /*cut=*/false, /*seeds=*/2, /*stride=*/23);
+  try_every_call(open_file_in, long_script(), /*cut=*/true, /*seeds=*/3, /*stride=*/17);
 }
 
 TEST_F(Durability, TreeStoreWhenAnyCallFails) {
-  try_every_call(open_tree, short_script(), /*cut=*/false, /*seeds=*/3);
+  try_every_call(open_tree_in, short_script(), /*cut=*/false, /*seeds=*/3);
 }
 
 TEST_F(Durability, TreeStoreWhenThePowerGoesAtAnyCall) {
-  try_every_call(open_tree, short_script(), /*cut=*/true, /*seeds=*/5);
+  try_every_call(open_tree_in, short_script(), /*cut=*/true, /*seeds=*/5);
 }
 
 TEST_F(Durability, TreeStoreWithManyObjectsInOneFlush) {
-  try_every_call(open_tree, long_script(), /*cut=*/true, /*seeds=*/4, /*stride=*/19);
+  try_every_call(open_tree_in, long_script(), /*cut=*/true, /*seeds=*/4, /*stride=*/19);
 }
 
 // The same checks find a store that does not sync: the tests above can fail.
 TEST_F(Durability, AStoreThatSyncsNothingIsFoundOut) {
-  const Open open_lazy = [](io::FileSystem& fs) {
+  const OpenIn open_lazy = [](io::FileSystem& fs) {
     return open_tree_store(fs, "/data", {.sync_before_publish = false});
   };
   FaultyFileSystem fs(FaultOptions{}, empty_disk());
@@ -270,7 +270,7 @@ TEST_F(Durability, AStoreThatSyncsNothingIsFoundOut) {
 // A failed sync of one file must not be asked again, nor hidden from another flush under way.
 TEST_F(Durability, AFailedSyncLosesTheObjectAndSaysSo) {
   FaultyFileSystem fs({.fail_at = 2, .only = io::CallKind::kSync}, empty_disk());
-  std::unique_ptr<ObjectStore> store = std::move(*open_file(fs));
+  std::unique_ptr<ObjectStore> store = std::move(*open_file_in(fs));
   ASSERT_THAT(store->put("k", bytes_of(1)), IsOk());
   const Result<void> flushed = store->flush();  // Sync 1 was of the marker of the new store.
   ASSERT_THAT(flushed, FailsWith(ErrorCode::kIo));
@@ -281,14 +281,14 @@ TEST_F(Durability, AFailedSyncLosesTheObjectAndSaysSo) {
   store.reset();
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const std::unique_ptr<MemoryFileSystem> after = fs.power_cut(seed);
-    EXPECT_EQ(*get_all(**open_file(*after), "k"), bytes_of(2));
+    EXPECT_EQ(*get_all(**open_file_in(*after), "k"), bytes_of(2));
   }
 }
 
 TEST_F(Durability, AFailedSyncIsToldToOtherProcessesToo) {
   FaultyFileSystem fs({.fail_at = 2, .only = io::CallKind::kSync}, empty_disk());
-  const std::unique_ptr<ObjectStore> one = std::move(*open_file(fs));
-  const std::unique_ptr<ObjectStore> two = std::move(*open_file(fs));
+  const std::unique_ptr<ObjectStore> one = std::move(*open_file_in(fs));
+  const std::unique_ptr<ObjectStore> two = std::move(*open_file_in(fs));
   ASSERT_THAT(two->put("k", bytes_of(1)), IsOk());
   ASSERT_THAT(one->flush(), FailsWith(ErrorCode::kIo));  // Takes the other's object along.
   EXPECT_THAT(two->flush(), FailsWith(ErrorCode::kIo));

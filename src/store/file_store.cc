@@ -6,20 +6,15 @@
 #include <random>
 
 #include "store/identity.h"
+#include "store/random_number.h"
 
 namespace penstock::store {
 
 namespace {
 
-constexpr size_t kThreads = 16;  // Blocked in the kernel most of the time.
 constexpr size_t kRemovesPerLock = 256;
 // The longest escaped key, and what stands around it, within Linux's limit of 4095 bytes.
 constexpr size_t kRootBytesMax = 900;
-
-uint64_t random_number() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) | device();
-}
 
 bool is_missing(const Error& error) {
   return error.code == ErrorCode::kNotFound;
@@ -29,7 +24,7 @@ bool is_missing(const Error& error) {
 
 FileStore::FileStore(io::FileSystem& fs, std::string root, std::string identity,
                      std::optional<TemporaryDirectory> temporary)
-    : BlockingStore("store-file", kThreads),
+    : BlockingStore("store-file", kStoreThreads),
       fs_(fs),
       root_(std::move(root)),
       identity_(std::move(identity)),

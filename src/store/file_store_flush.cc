@@ -5,15 +5,13 @@
 #include <random>
 
 #include "base/log.h"
+#include "store/directory_sync.h"
 #include "store/file_store.h"
 
 namespace penstock::store {
 
 namespace {
 
-// Up to so many files are synced each for itself, all at once; for more, one barrier for the whole
-// file system is taken to be cheaper.
-constexpr size_t kSyncedOneByOneMax = 32;
 constexpr size_t kMovesPerLock = 256;
 
 }  // namespace

@@ -3,22 +3,9 @@
 
 #include <fmt/core.h>
 
-#include <future>
+#include "store/wait_for.h"
 
 namespace penstock::store {
-
-namespace {
-
-// Starts a call with a `done` that fills a future, and waits for it.
-template <typename T, typename Start>
-Result<T> wait_for(Start start) {
-  auto promise = std::make_shared<std::promise<Result<T>>>();
-  std::future<Result<T>> answer = promise->get_future();
-  start([promise](Result<T> result) { promise->set_value(std::move(result)); });
-  return answer.get();
-}
-
-}  // namespace
 
 Result<GetResult> ObjectStore::get(std::string key, uint64_t offset, std::span<std::byte> into,
                                    GetOptions options) {

@@ -12,7 +12,7 @@ namespace penstock::store {
 namespace {
 
 constexpr uint64_t kPartsMax = 10'000;
-constexpr uint32_t kRounds = 3;  // Of beginning anew because the source changed.
+constexpr uint32_t kCopyRounds = 3;  // Of beginning anew because the source changed.
 
 // Copies within the server: in one request, or in parts when the object is too large for one. The
 // source's etag, asked for first, is named in each request, so that all parts are of one version.
@@ -187,7 +187,7 @@ void Copy::complete() {
 
 void Copy::fail(Error error) {
   if (error.code == ErrorCode::kChanged) {
-    if (round_ < kRounds) return start();
+    if (round_ < kCopyRounds) return start();
     error.retryable = true;
   }
   done_(std::move(error));

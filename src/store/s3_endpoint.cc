@@ -18,7 +18,7 @@ struct Endpoint {
   bool is_aws = false;
 };
 
-Error refuse(const std::string& endpoint, std::string_view expected) {
+Error refuse_endpoint(const std::string& endpoint, std::string_view expected) {
   // What stands before an '@' may be a password.
   const size_t at = endpoint.find('@');
   return make_error(
@@ -49,24 +49,24 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
   } else if (rest.starts_with("https://")) {
     rest.remove_prefix(8);
   } else {
-    return refuse(text, "http://HOST[:PORT] or https://HOST[:PORT]");
+    return refuse_endpoint(text, "http://HOST[:PORT] or https://HOST[:PORT]");
   }
   const bool has_odd = std::any_of(rest.begin(), rest.end(), [](char c) {
     return static_cast<unsigned char>(c) <= ' ' || c == 0x7F || c == '?' || c == '#' || c == '\\';
   });
-  if (has_odd) return refuse(text, "an address without spaces, queries or fragments");
+  if (has_odd) return refuse_endpoint(text, "an address without spaces, queries or fragments");
   if (rest.find('@') != std::string_view::npos) {
-    return refuse(text, "no user or password in the address; keys are given apart");
+    return refuse_endpoint(text, "no user or password in the address; keys are given apart");
   }
   const size_t slash = std::min(rest.find('/'), rest.size());
   endpoint.path = rest.substr(slash);
   while (endpoint.path.ends_with('/')) endpoint.path.pop_back();
   endpoint.host = rest.substr(0, slash);
   const size_t colon = port_colon(endpoint.host);
-  if (endpoint.host.empty() || colon == 0) return refuse(text, "a host");
+  if (endpoint.host.empty() || colon == 0) return refuse_endpoint(text, "a host");
   if (colon != std::string::npos) {
     const std::string port = endpoint.host.substr(colon + 1);
-    if (!is_port(port)) return refuse(text, "a port from 1 to 65535 after the ':'");
+    if (!is_port(port)) return refuse_endpoint(text, "a port from 1 to 65535 after the ':'");
     if (port == (endpoint.tls ? "443" : "80")) endpoint.host.resize(colon);
   }
   endpoint.is_aws =

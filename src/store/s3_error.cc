@@ -9,14 +9,14 @@ namespace penstock::store {
 
 namespace {
 
-struct Rule {
+struct S3Rule {
   std::string_view code;
   ErrorCode error;
   bool retryable;
   std::string_view meaning;  // {0} bucket, {1} endpoint, {2} region.
 };
 
-constexpr Rule kRules[] = {
+constexpr S3Rule kS3Rules[] = {
     {"AccessDenied", ErrorCode::kPermission, false,
      "access denied: these credentials may not do this in bucket '{0}' (check its policy and the "
      "permissions of the key)"},
@@ -72,8 +72,8 @@ constexpr Rule kRules[] = {
     {"RequestTimeout", ErrorCode::kUnavailable, true, "the server waited too long for the body"},
 };
 
-const Rule* rule_for(std::string_view code) {
-  for (const Rule& rule : kRules) {
+const S3Rule* rule_for(std::string_view code) {
+  for (const S3Rule& rule : kS3Rules) {
     if (rule.code == code) return &rule;
   }
   return nullptr;
@@ -121,7 +121,7 @@ bool means_slow_down(std::string_view code, int status) {
 S3Failure s3_failure(const S3ErrorText& text, int status, const S3Place& place) {
   S3Failure failure;
   failure.code = text.code;
-  const Rule* rule = rule_for(text.code);
+  const S3Rule* rule = rule_for(text.code);
   if (rule != nullptr) {
     failure.error = make_error(
         rule->error,

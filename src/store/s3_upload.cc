@@ -2,32 +2,24 @@
 
 #include <condition_variable>
 #include <cstring>
-#include <future>
 #include <mutex>
 
 #include "base/log.h"
 #include "store/s3_object.h"
 #include "store/s3_store.h"
 #include "store/s3_xml.h"
+#include "store/wait_for.h"
 
 namespace penstock::store {
 
 namespace {
 
-constexpr size_t kPartsMax = 10'000;
+constexpr size_t kUploadPartsMax = 10'000;
 constexpr Nanoseconds kAbortTime = std::chrono::seconds(30);
-
-template <typename T, typename Start>
-Result<T> wait_for(Start start) {
-  auto promise = std::make_shared<std::promise<Result<T>>>();
-  std::future<Result<T>> answer = promise->get_future();
-  start([promise](Result<T> result) { promise->set_value(std::move(result)); });
-  return answer.get();
-}
 
 // So that an object of that size has no more parts than there may be.
 size_t part_bytes_for(const S3Options& options, std::optional<uint64_t> size) {
-  const uint64_t needed = (size.value_or(0) + kPartsMax - 1) / kPartsMax;
+  const uint64_t needed = (size.value_or(0) + kUploadPartsMax - 1) / kUploadPartsMax;
   if (needed <= options.part_bytes) return options.part_bytes;
   return (needed + kMiB - 1) / kMiB * kMiB;
 }
@@ -143,7 +135,7 @@ Result<void> S3Upload::send_part() {
   {
     std::lock_guard lock(mutex_);
     index = etags_.size();
-    if (index == kPartsMax) {
+    if (index == kUploadPartsMax) {
       error_ = make_error(
           ErrorCode::kInvalid,
           fmt::format("{} is larger than 10000 parts of {}: raise the S3 option part_bytes",

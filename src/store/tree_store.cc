@@ -11,6 +11,7 @@
 #include "store/blocking_store.h"
 #include "store/directory_sync.h"
 #include "store/identity.h"
+#include "store/random_number.h"
 #include "store/temporary_file.h"
 #include "store/tree_cursors.h"
 #include "store/tree_files.h"
@@ -19,8 +20,7 @@ namespace penstock::store {
 
 namespace {
 
-constexpr size_t kThreads = 16;  // Blocked in the kernel most of the time.
-constexpr size_t kNameBytesMax = 255;
+constexpr size_t kFileNameBytesMax = 255;
 // How often a get without if_match begins again when the file changes under it.
 constexpr int kReadAttempts = 3;
 
@@ -95,14 +95,9 @@ class TreeStore final : public BlockingStore {
   TreeCursors cursors_;
 };
 
-uint64_t random_number() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) | device();
-}
-
 TreeStore::TreeStore(io::FileSystem& fs, std::string root, std::string name, std::string identity,
                      const TreeOptions& options)
-    : BlockingStore("store-tree", kThreads),
+    : BlockingStore("store-tree", kStoreThreads),
       fs_(fs),
       root_(std::move(root)),
       name_(std::move(name)),
@@ -182,11 +177,11 @@ Result<std::unique_ptr<TemporaryFile>> TreeStore::start_file(const std::string& 
   while (begin < key.size()) {
     const size_t end = std::min(key.find('/', begin), key.size());
     const std::string_view part = std::string_view(key).substr(begin, end - begin);
-    if (part.size() > kNameBytesMax || part.starts_with(kTreeTemporaryPrefix)) {
+    if (part.size() > kFileNameBytesMax || part.starts_with(kTreeTemporaryPrefix)) {
       return make_error(ErrorCode::kInvalid,
                         fmt::format("'{}' cannot be a key in {}: its parts are file names of up to "
                                     "{} bytes that do not begin with {}",
-                                    key, description(), kNameBytesMax, kTreeTemporaryPrefix));
+                                    key, description(), kFileNameBytesMax, kTreeTemporaryPrefix));
     }
     begin = end + 1;
   }

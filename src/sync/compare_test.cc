@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "sync/test_support.h"
+
 namespace penstock::sync {
 
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kTime = 1'600'000'000 * kSecond + 123'456'789;
 const std::string kMd5(32, 'a');
 
 constexpr CompareRules kTrees{.from_tree = true, .to_tree = true};

@@ -14,10 +14,6 @@ using io::FaultOptions;
 using io::FaultyFileSystem;
 using io::MemoryFileSystem;
 
-using Tree = std::map<std::string, std::string>;
-
-constexpr int64_t kTime = 1'600'000'000'123'456'789;
-
 // New, changed and removed objects, some of them large.
 Tree new_objects() {
   return {{"a", "new a"},

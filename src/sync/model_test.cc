@@ -10,8 +10,6 @@ namespace penstock::sync {
 
 namespace {
 
-using Tree = std::map<std::string, std::string>;
-
 struct Object {
   std::string text;
   int64_t mtime_ns = 0;

@@ -26,7 +26,7 @@ Result<std::string> absolute_path(std::string_view path, bool local) {
   return (here / path).string();
 }
 
-std::string last_part(std::string_view path) {
+std::string last_name(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
@@ -38,7 +38,7 @@ Result<std::string> real_path_of_missing(io::FileSystem& fs, const std::string& 
     const Result<std::string> real = store::real_path(fs, at);
     if (real.ok()) return (*real == "/" ? "" : *real) + missing;
     while (at.ends_with('/')) at.pop_back();
-    const std::string name = last_part(at);
+    const std::string name = last_name(at);
     const bool can_be_made = store::is_missing(real.error()) && name != "." && name != "..";
     if (!can_be_made) return real.error();
     missing = "/" + name + missing;
@@ -73,7 +73,7 @@ Result<std::unique_ptr<Place>> open_path(std::string_view given, const PlaceOpti
   place->file_system = &fs;
   if (info->kind == io::FileKind::kFile) {
     place->directory = PENSTOCK_TRY(store::real_path(fs, io::parent_path(path)));
-    place->only_key = last_part(path);
+    place->only_key = last_name(path);
   } else if (info->kind == io::FileKind::kDirectory) {
     place->directory = PENSTOCK_TRY(store::real_path(fs, path));
   } else {

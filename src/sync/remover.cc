@@ -8,7 +8,7 @@ namespace penstock::sync {
 namespace {
 
 constexpr size_t kThreads = 8;
-constexpr size_t kQueued = 64;
+constexpr size_t kRemovalsQueued = 64;
 constexpr size_t kBatch = 1000;  // What S3 removes in one request.
 
 }  // namespace
@@ -33,7 +33,7 @@ Result<void> Remover::remove_in_way(const std::string& key) {
 
 void Remover::run(const Leftovers& leftovers) {
   if (leftovers.extra_everywhere) return tidy("", true);
-  ThreadPool pool("sync-delete", kThreads, kQueued);
+  ThreadPool pool("sync-delete", kThreads, kRemovalsQueued);
   for (const std::string& folder : leftovers.extra_folders) {
     pool.submit([this, folder] { tidy(folder, false); });
   }

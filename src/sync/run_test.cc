@@ -19,10 +19,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-constexpr int64_t kTime = 1'600'000'000'123'456'789;
-
-using Tree = std::map<std::string, std::string>;
-
 std::string large_text(char seed) {
   std::string text(100'003, seed);
   for (size_t i = 0; i < text.size(); i += 97) text[i] = static_cast<char>(i);

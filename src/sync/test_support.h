@@ -15,6 +15,10 @@
 
 namespace penstock::sync {
 
+using Tree = std::map<std::string, std::string>;
+
+inline constexpr int64_t kTime = 1'600'000'000'123'456'789;
+
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <random>
 
+#include "store/random_number.h"
 #include "store/tree_files.h"
 
 namespace penstock::sync {
@@ -17,15 +17,9 @@ constexpr size_t kNameBytesMax = 255;
 constexpr auto kOldAge = std::chrono::hours(24);
 constexpr size_t kKnownMax = 16384;
 constexpr size_t kLateModesMax = 65536;
-constexpr uint32_t kModeBits = 0777;  // Never the bits that lend somebody's rights to others.
 constexpr uint32_t kOwnerAll = 0700;
 // A time that no coarse clock keeps: each digit tells one step.
 constexpr int64_t kOddTime = 1'000'000'001'123'456'789;
-
-uint64_t random_number() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) | device();
-}
 
 std::string_view folder_of(std::string_view key) {
   return key.substr(0, key.rfind('/') + 1);  // npos + 1 is 0.
@@ -59,7 +53,7 @@ TreeTarget::TreeTarget(io::FileSystem& fs, std::string directory, Settings setti
     : fs_(fs),
       directory_(std::move(directory)),
       settings_(std::move(settings)),
-      number_(random_number()) {}
+      number_(store::random_number()) {}
 
 std::string TreeTarget::path_of(std::string_view key) const {
   key = without_slash(key);

@@ -16,6 +16,9 @@
 
 namespace penstock::sync {
 
+inline constexpr uint32_t kModeBits =
+    0777;  // Never the bits that lend somebody's rights to others.
+
 // A local directory that is written to. No name leads out of it: parts of keys are checked, and
 // directories on the way that are links are refused.
 // Threads: all calls from any thread.

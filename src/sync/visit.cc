@@ -9,7 +9,6 @@ namespace penstock::sync {
 namespace {
 
 constexpr size_t kBlockedMax = 4096;
-constexpr uint32_t kModeBits = 0777;
 
 bool is_gone(const Error& error) {
   return error.code == ErrorCode::kNotFound;

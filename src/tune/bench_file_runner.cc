@@ -14,7 +14,7 @@ namespace penstock::tune {
 namespace {
 
 using Files = std::vector<std::unique_ptr<io::File>>;
-using Streams = std::vector<std::unique_ptr<BenchStream>>;
+using OwnedStreams = std::vector<std::unique_ptr<BenchStream>>;
 
 io::CacheMode cache_mode(BenchMode mode) {
   if (mode == BenchMode::kDirect) return io::CacheMode::kDirect;
@@ -229,7 +229,7 @@ Result<CaseResult> FileBench::run_transfers(const BenchCase& bench_case) {
   }
   const bool random = bench_case.pattern == BenchPattern::kRandom;
   const uint64_t part = random ? bench_case.span_bytes : bench_case.span_bytes / bench_case.jobs;
-  Streams streams;
+  OwnedStreams streams;
   for (uint32_t job = 0; job < bench_case.jobs; ++job) {
     const uint64_t begin = part / bench_case.block_bytes * bench_case.block_bytes * job;
     const FileStreamOptions options{.write = bench_case.op == BenchOp::kWrite,
@@ -262,7 +262,7 @@ Result<CaseResult> FileBench::run_synced_writes(const BenchCase& bench_case) {
   const uint64_t block_bytes = bench_case.block_bytes;
   const uint64_t blocks = bench_case.span_bytes / bench_case.jobs / block_bytes;
   Files files;
-  Streams streams;
+  OwnedStreams streams;
   std::vector<std::string> paths;
   for (uint32_t job = 0; job < bench_case.jobs; ++job) {
     paths.push_back(appends ? fmt::format("{}/append-{}", scratch_->path(), job) : path_);
@@ -295,7 +295,7 @@ Result<CaseResult> FileBench::run_mapped(const BenchCase& bench_case) {
   const uint64_t block_bytes = bench_case.block_bytes;
   const uint64_t part = random ? bench_case.span_bytes : bench_case.span_bytes / bench_case.jobs;
   const uint64_t blocks = part / block_bytes;
-  Streams streams;
+  OwnedStreams streams;
   for (uint32_t job = 0; job < bench_case.jobs; ++job) {
     const uint64_t begin = random ? 0 : blocks * block_bytes * job;
     const std::span<std::byte> into(memory_for(bench_case, job).data, block_bytes);

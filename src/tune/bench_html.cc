@@ -12,10 +12,6 @@ namespace penstock::tune {
 
 namespace {
 
-std::string time_text(int64_t ns) {
-  return format_duration(Nanoseconds(ns));
-}
-
 std::string tile(const std::string& value, const std::string& what) {
   return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", html_escape(value),
                      html_escape(what));
@@ -83,7 +79,7 @@ std::string findings_html(const std::vector<Finding>& findings) {
   return out + "</ul>\n";
 }
 
-std::string table_row(const CaseResult& result) {
+std::string html_row(const CaseResult& result) {
   const BenchCase& c = result.bench_case;
   std::string out =
       fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td>", html_escape(bench_variant(c)),
@@ -114,7 +110,7 @@ std::string table_html(const std::vector<CaseResult>& results) {
       section = bench_section(result.bench_case);
       out += fmt::format("<tr class=\"section\"><td colspan=\"12\">{}</td></tr>\n", section);
     }
-    out += table_row(result);
+    out += html_row(result);
   }
   return out + "</tbody></table></div>\n";
 }

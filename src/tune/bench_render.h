@@ -18,6 +18,9 @@ std::string render_bench_json(const BenchReport& report);
 // One page with everything in it, well-formed as XML too. Nothing is loaded from anywhere.
 std::string render_bench_html(const BenchReport& report);
 
+inline std::string time_text(int64_t ns) {
+  return format_duration(Nanoseconds(ns));
+}
 // "Random read", "Small files": the heading under which a case is shown.
 std::string_view bench_section(const BenchCase& bench_case);
 // What tells a case from others of its section, block size and depth aside: "direct, new file".

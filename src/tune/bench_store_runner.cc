@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kPrefix = "penstock-bench-";
+constexpr std::string_view kObjectPrefix = "penstock-bench-";
 constexpr uint64_t kLargeObjectBytes = 64 * kMiB;
 constexpr size_t kKeysPerRemove = 1000;  // What one request of S3 takes.
 
@@ -95,7 +95,7 @@ class StoreBench {
   StoreBench(store::ObjectStore& store, const BenchPlan& plan, const BenchContext& context)
       : store_(store), plan_(plan), context_(context) {
     std::random_device random;
-    prefix_ = fmt::format("{}{}-{:08x}/", kPrefix, ::getpid(), random());
+    prefix_ = fmt::format("{}{}-{:08x}/", kObjectPrefix, ::getpid(), random());
   }
   ~StoreBench();
   StoreBench(const StoreBench&) = delete;
@@ -281,7 +281,7 @@ Result<void> run_store_bench(store::ObjectStore& store, const BenchPlan& plan,
 
 Result<std::vector<std::string>> find_store_leftovers(store::ObjectStore& store) {
   store::ListOptions options;
-  options.prefix = kPrefix;
+  options.prefix = kObjectPrefix;
   options.by_folder = true;
   const store::ListPage page = PENSTOCK_TRY(store.list(options));
   return page.folders;

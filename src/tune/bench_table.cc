@@ -11,10 +11,6 @@ namespace {
 
 using doctor::printable;
 
-std::string time_text(int64_t ns) {
-  return format_duration(Nanoseconds(ns));
-}
-
 // Of the first column: the longest name fits.
 size_t name_width(const BenchReport& report) {
   size_t width = 30;

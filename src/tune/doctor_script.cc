@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kSchema = 1;
+constexpr int kScriptSchema = 1;
 
 Json to_json(const Finding& finding) {
   Json config = Json::array();
@@ -137,7 +137,7 @@ keep() {
 }  // namespace
 
 std::string render_json(const Report& report, int exit_code) {
-  Json json = {{"schema", kSchema},        {"severity", severity_name(report.worst())},
+  Json json = {{"schema", kScriptSchema},  {"severity", severity_name(report.worst())},
                {"exit_code", exit_code},   {"machine", to_json(report.machine)},
                {"paths", Json::array()},   {"counts", Json::object()},
                {"findings", Json::array()}};

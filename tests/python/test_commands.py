@@ -4,7 +4,9 @@ import json
 import random
 import signal
 import subprocess
+import sys
 import time
+from xml.etree import ElementTree
 
 import penstock
 import pytest
@@ -102,3 +104,39 @@ def test_skipped_samples_are_listed(folders):
     done = run("load", folders, "--image", 32, "--batch", 21, "--skip-errors", "--json")
     report = json.loads(done.stdout)
     assert report["skipped"] == 1 and report["skipped_list"][0]["shard"].endswith("cat")
+
+
+def test_load_writes_a_page_with_a_timeline(folders, tmp_path):
+    page = tmp_path / "load.html"
+    words = ("load", folders, "--image", 32, "--batch", 4, "--step-time", "60ms", "--explain")
+    done = run(*words, "--on-error-skip", "--html", page, check=False)
+    assert done.returncode == 2  # Typed wrongly.
+    done = run(*words, "--skip-errors", "--html", page)
+    assert "=> " in done.stdout and f"wrote {page}" in done.stderr
+    text = page.read_text()
+    ElementTree.fromstring(text.split("\n", 1)[1])  # Well-formed.
+    for title in ("Samples per second", "Who is busy", "Batches ready"):
+        assert title in text
+
+
+def test_a_page_never_replaces_what_is_read(shards):
+    done = run("load", shards[0], "--html", shards[0], check=False)
+    assert done.returncode == 2 and "that is the file to be read" in done.stderr
+    assert shards[0].stat().st_size > 1000
+
+
+def test_load_finds_the_threads(shards):
+    done = run("load", *shards, "--batch", 10, "--tune", "--explain")
+    assert "tuned" in done.stdout and "samples/s)" in done.stdout
+
+
+def test_pack_tokens_is_python(tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", str(BUILD / "python"))
+    assert "--append-eod" in run("pack", "tokens", "--help").stdout
+    monkeypatch.delenv("PYTHONPATH")
+    done = run("pack", "tokens", "a.jsonl", "out", check=False)
+    assert done.returncode == 1 and "needs the Python package" in done.stderr
+    monkeypatch.setenv("PENSTOCK_PYTHON", str(tmp_path / "none"))
+    done = run("pack", "tokens", "--help", check=False)
+    assert done.returncode == 1 and "cannot run" in done.stderr

@@ -321,3 +321,43 @@ def test_report_is_readable(shards):
     report = loader.report()
     assert report["samples"] == 100 and report["steps_timed"] == 20 and report["step_busy"] >= 0.02
     assert "samples/s" in str(report) and "=>" in str(report)
+
+
+def test_map_of_one_sample(shards):
+    def of_one(sample):
+        return {"twice": sample["label"] * 2, "text": sample["text"] + "!", "pair": np.ones(2)}
+
+    loader = penstock.Loader(
+        str(shards[0].parent),
+        {"label": penstock.Int("cls"), "text": penstock.Text("txt")},
+        batch_size=7,
+        last="pad",
+        map=penstock.per_sample(of_one),
+    )
+    seen = []
+    for batch in loader:
+        assert batch["twice"].shape == (7,) and batch["pair"].shape == (7, 2)
+        for i, ok in enumerate(batch["__mask__"]):
+            if not ok:
+                assert batch["twice"][i] == 0 and batch["text"][i] is None
+                continue
+            assert batch["text"][i].endswith("!")
+            seen.append(int(batch["twice"][i]))
+    assert len(seen) == 100 and all(one % 2 == 0 for one in seen)
+    assert loader.report()["map_busy"] > 0
+
+
+def test_a_map_of_one_sample_must_give_fields(shards):
+    loader = penstock.Loader(
+        str(shards[0].parent), FIELDS, batch_size=5, map=penstock.per_sample(lambda sample: 3)
+    )
+    with pytest.raises(TypeError, match="must give a dict"):
+        next(iter(loader))
+
+
+def test_tune_tries_and_says_what_it_found(shards):
+    loader = penstock.Loader(str(shards[0].parent), FIELDS, batch_size=10, tune=True)
+    assert sum(batch["__mask__"].sum() for batch in loader) == 100
+    report = loader.report()
+    assert "samples/s" in report["tuned"] and report["tuned"] in str(report)
+    assert report["threads"] == int(report["tuned"].split()[0])
