@@ -374,6 +374,25 @@ def test_check_names_planted_files_and_leaves_them(cache, data):
     assert show(cache)["foreign"] == 5
 
 
+@pytest.mark.parametrize("name", ["entries", "tmp", "members", "state", "index", "part"])
+def test_links_planted_in_a_cache_are_named_and_not_followed(tmp_path, cache, data, name):
+    run("warm", cache, data)
+    planted = entries_of(cache)[0].parent if name == "part" else cache / name
+    elsewhere = tmp_path / "elsewhere"
+    planted.rename(elsewhere)
+    planted.symlink_to(elsewhere)
+    before = {path: path.stat().st_mtime_ns for path in elsewhere.rglob("*")}
+    commands = [["warm", cache, data], ["show", cache], ["clear", cache, "--all"]]
+    for command in [*commands, ["check", cache], ["check", cache, "--repair"]]:
+        done = run(*command, check=False)
+        assert done.returncode == 1, done.stdout
+        assert f"{planted} is a symbolic link" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in elsewhere.rglob("*")} == before
+    planted.unlink()
+    elsewhere.rename(planted)
+    assert run_json("check", cache)["healthy"]
+
+
 def test_check_says_whose_leftovers_it_saw(cache, data):
     run("warm", cache, data)
     member = "999999-0123456789abcdef"

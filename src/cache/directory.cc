@@ -57,6 +57,7 @@ class Directory final : public CacheDirectory {
   std::string new_temporary() {
     return fmt::format("{}/{}/{}-{}", path_, kTemporaryName, member_, counter_++);
   }
+  Result<void> check_no_link(const std::string& directory);
   Result<void> write_file(const std::string& path, io::MemorySlice file);
   Result<void> move_in(const std::string& temporary, const EntryName& name);
   Result<void> check_drive(const std::string& temporary);
@@ -76,6 +77,14 @@ Result<std::unique_ptr<io::File>> Directory::open_entry(const EntryName& name) {
     return make_error(ErrorCode::kNotFound, fmt::format("{} is not an entry of ours", path));
   }
   return file;
+}
+
+// Opening has looked at all of them; this is for what was planted since.
+Result<void> Directory::check_no_link(const std::string& directory) {
+  const Result<io::FileInfo> info = fs_.stat_link(directory);
+  if (!info.ok() || info->kind != io::FileKind::kSymlink) return {};
+  return make_error(ErrorCode::kInvalid,
+                    fmt::format("{} is a symbolic link, which none in a cache is", directory));
 }
 
 Result<void> Directory::write_file(const std::string& path, io::MemorySlice file) {
@@ -109,6 +118,8 @@ Result<void> Directory::publish(const EntryName& name, io::MemorySlice file) {
     return make_error(ErrorCode::kInvalid,
                       fmt::format("cache entry {} of {} bytes", name.text(), file.size));
   }
+  PENSTOCK_TRY(check_no_link(fmt::format("{}/{}", path_, kTemporaryName)));
+  PENSTOCK_TRY(check_no_link(parent_of(name)));
   const std::string temporary = new_temporary();
   Result<void> done = write_file(temporary, file);
   if (done.ok()) done = move_in(temporary, name);
@@ -118,6 +129,7 @@ Result<void> Directory::publish(const EntryName& name, io::MemorySlice file) {
 }
 
 Result<void> Directory::drop(const EntryName& name) {
+  PENSTOCK_TRY(check_no_link(parent_of(name)));
   const std::string path = path_of(name);
   const Result<std::unique_ptr<io::File>> file =
       fs_.open(path, {.access = io::Access::kWrite, .plain_only = true});
