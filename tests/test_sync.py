@@ -194,6 +194,41 @@ def test_read_only_directories_are_filled_first(tmp_path):
         (tmp_path / side / "dir0").chmod(0o755)
 
 
+@pytest.fixture(name="unprivileged")
+def fixture_unprivileged(tmp_path):
+    """A folder of somebody who is not root, and what a command of theirs begins with."""
+    home = tmp_path / "home"
+    home.mkdir()
+    if os.geteuid() != 0:
+        return home, []
+    os.chown(home, 65534, 65534)
+    for path in (tmp_path, *tmp_path.parents):
+        if path != pathlib.Path("/") and not path.stat().st_mode & 0o001:
+            path.chmod(path.stat().st_mode | 0o011)
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if subprocess.run([*prefix, PENSTOCK, "--version"], capture_output=True).returncode != 0:
+        pytest.skip("nobody cannot run penstock here")
+    return home, prefix
+
+
+def test_read_only_directories_are_synced_more_than_once(unprivileged):
+    home, prefix = unprivileged
+
+    def run(script):
+        subprocess.run([*prefix, "sh", "-ec", script], cwd=home, check=True, timeout=60)
+
+    again = f"{PENSTOCK} sync from to --delete --quiet"
+    run("mkdir -p from/d/e; echo 1 > from/d/f; echo 1 > from/d/e/g; chmod 555 from/d/e from/d from")
+    run(again)
+    assert picture(home / "to") == picture(home / "from")
+    run("chmod 755 from/d/e from/d from; echo 22 > from/d/f; echo 3 > from/d/new; rm from/d/e/g")
+    run("chmod 555 from/d/e from/d from")
+    run(again)
+    assert picture(home / "to") == picture(home / "from")
+    assert stat.S_IMODE((home / "to").stat().st_mode) == 0o555
+    run("chmod -R u+w from to")
+
+
 def test_failures_have_their_exit_code(tmp_path):
     fill(tmp_path / "from", links=False, odd=False)
     (tmp_path / "to" / "dir1" / "file1.bin").mkdir(parents=True)

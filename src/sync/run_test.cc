@@ -147,6 +147,53 @@ TEST(Run, AModeAloneIsKeptWithoutCopying) {
   EXPECT_EQ(fs.stat("/to/d")->mode, 0711u);
 }
 
+void set_mode(io::FileSystem& fs, const std::string& path, uint32_t mode) {
+  ASSERT_THAT((*fs.open(path, {}))->set_attributes(mode, std::nullopt), IsOk());
+}
+
+// Directories as packages and caches have them: an owner who is not root can write there only after
+// a chmod.
+TEST(Run, ReadOnlyDirectoriesAreSyncedAgainAndAgain) {
+  MemoryFileSystem disk;
+  GuardedFileSystem fs(disk);
+  fill(disk, "/from");
+  write_file(disk, "/from/d/e/gone", "x", kTime);
+  write_file(disk, "/from/old/f", "x", kTime);
+  for (const char* folder : {"/from/d/e", "/from/d", "/from/old", "/from"}) {
+    set_mode(disk, folder, 0555);
+  }
+  const auto from = tree_place(disk, "/from");
+  const auto to = tree_place(fs, "/to", true);
+  Options options = small_options();
+  options.delete_extra = true;
+  run_ok(*from, *to, options);
+  EXPECT_EQ(tree_of(disk, "/to"), tree_of(disk, "/from"));
+
+  write_file(disk, "/from/d/e/large", "changed", kTime + 5);
+  write_file(disk, "/from/d/new/g", "new", kTime);
+  ASSERT_THAT(disk.make_symlink("f", "/from/d/link"), IsOk());
+  ASSERT_THAT(disk.remove("/from/d/e/gone"), IsOk());
+  ASSERT_THAT(io::remove_tree(disk, "/from/old"), IsOk());
+  run_ok(*from, *to, options);
+  EXPECT_EQ(tree_of(disk, "/to"), tree_of(disk, "/from"));
+  for (const char* folder : {"/to", "/to/d", "/to/d/e"}) {
+    EXPECT_EQ(disk.stat(folder)->mode, 0555u) << folder;
+  }
+}
+
+TEST(Run, AReadOnlyDirectoryWhoseModeIsNotOursToKeepStaysSo) {
+  MemoryFileSystem disk;
+  GuardedFileSystem fs(disk);
+  ASSERT_THAT(disk.make_directory("/to"), IsOk());
+  ASSERT_THAT(disk.make_directory("/to/d", 0555), IsOk());
+  const auto from = memory_place({{"d/f", "1"}, {"g", "2"}});
+  const auto to = tree_place(fs, "/to");
+  const Result<Report> report = run(*from, *to, small_options());
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(failed_keys(*report), ElementsAre("d/f"));
+  EXPECT_EQ(disk.stat("/to/d")->mode, 0555u);
+}
+
 TEST(Run, LinksToFilesBecomeObjectsAndOthersAreSkipped) {
   MemoryFileSystem fs;
   write_file(fs, "/secret", "secret");

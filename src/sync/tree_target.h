@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
-#include <vector>
 
 #include "penstock/io.h"
 #include "penstock/sync.h"
@@ -29,6 +29,8 @@ class TreeTarget {
   };
   // `directory` is absolute, without links, and need not be there yet; `fs` outlives it.
   TreeTarget(io::FileSystem& fs, std::string directory, Settings settings);
+  // Gives directories their modes, as finish().
+  ~TreeTarget();
 
   // Makes the directory when it is missing and finds out, with a file that is there for a moment,
   // what the file system does to names and times.
@@ -65,8 +67,8 @@ class TreeTarget {
   void remove_if_old(const std::string& path);
 
   // Gives directories that their owner may not write to their modes, now that they are filled, and
-  // makes all names durable.
-  Result<void> finish();
+  // with `durable` makes all names so.
+  Result<void> finish(bool durable);
   void note_change() { changed_ = true; }
 
  private:
@@ -76,6 +78,11 @@ class TreeTarget {
   Result<void> make_one(std::string_view folder);
   Result<void> dress_folder(const std::string& name, std::optional<uint32_t> mode);
   Result<void> probe();
+  template <typename Attempt>
+  auto write_in(std::string_view folder, const Attempt& attempt) -> decltype(attempt());
+  Result<void> open_up(std::string_view folder);
+  Result<void> keep_for_last(std::string_view folder, uint32_t mode);
+  Result<void> restore_modes();
   Error in_the_way(std::string_view key, std::string_view what) const;
 
   io::FileSystem& fs_;
@@ -90,7 +97,7 @@ class TreeTarget {
   std::mutex make_mutex_;  // While a new directory is shown to on_directory: nothing is put there.
   std::mutex mutex_;
   std::unordered_set<std::string> known_;  // Folders that are there, and no links.
-  std::vector<std::pair<std::string, uint32_t>> late_modes_;
+  std::map<std::string, uint32_t> late_modes_;
 };
 
 }  // namespace penstock::sync
