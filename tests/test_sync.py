@@ -169,8 +169,19 @@ def test_special_files_are_skipped_and_named(tmp_path):
     fill(tmp_path / "from", links=False, large=False)
     os.mkfifo(tmp_path / "from" / "pipe")
     done = sync(tmp_path / "from", tmp_path / "to")
-    assert b"skipped pipe" in done.stderr
+    assert b"skipped pipe: neither a file nor a directory" in done.stderr
     assert not (tmp_path / "to" / "pipe").exists()
+    alone = sync(tmp_path / "from" / "pipe", tmp_path / "to", check=False)
+    assert alone.returncode == 2
+    assert b"neither a directory nor a regular file" in alone.stderr
+
+
+def test_unfinished_files_of_the_source_are_skipped_and_named(tmp_path):
+    fill(tmp_path / "from", links=False, odd=False, large=False)
+    (tmp_path / "from" / "dir0" / ".penstock-tmp-x").write_text("x")
+    done = sync(tmp_path / "from", tmp_path / "to")
+    assert b"skipped dir0/.penstock-tmp-x: an unfinished file of a sync" in done.stderr
+    assert b"1 skipped" in done.stdout
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -120,11 +120,18 @@ struct Options {
   std::function<void(const std::string& path)> on_directory = {};
 };
 
+// Something that is no object: a link that leads out, a device, S3's mark of a folder, an unfinished
+// file; or that stays at the target because nothing can name it.
+struct Skip {
+  std::string key;
+  std::string why;
+};
+
 struct Report {
   Progress totals;
   std::vector<Failure> failures;  // The first 100.
-  uint64_t skipped = 0;           // Not objects: links that lead out, devices, S3 folder markers.
-  std::vector<std::string> skipped_names;  // The first 20.
+  uint64_t skipped = 0;
+  std::vector<Skip> skips;  // The first 20.
   Nanoseconds time{0};
   bool stopped = false;  // By `stop`.
 };

@@ -169,11 +169,11 @@ void add_callbacks(sync::Options& options, const SyncArguments& arguments, SyncP
 void tell_skipped(const sync::Report& report, const SyncArguments& arguments) {
   const bool told = arguments.verbose || arguments.dry_run || arguments.quiet || arguments.json;
   if (told || report.skipped == 0) return;
-  for (const std::string& name : report.skipped_names) {
-    tell("penstock sync: skipped {}\n", printable(name));
+  for (const sync::Skip& skip : report.skips) {
+    tell("penstock sync: skipped {}: {}\n", printable(skip.key), skip.why);
   }
-  if (report.skipped > report.skipped_names.size()) {
-    tell("penstock sync: and {} more\n", report.skipped - report.skipped_names.size());
+  if (report.skipped > report.skips.size()) {
+    tell("penstock sync: and {} more\n", report.skipped - report.skips.size());
   }
 }
 

@@ -51,6 +51,12 @@ std::vector<std::string> failed_keys(const Report& report) {
   return keys;
 }
 
+std::vector<std::string> skipped_keys(const Report& report) {
+  std::vector<std::string> keys;
+  for (const Skip& skip : report.skips) keys.push_back(skip.key);
+  return keys;
+}
+
 TEST(Run, TreeToTreeKeepsModesTimesLinksAndEmptyDirectories) {
   MemoryFileSystem fs;
   fill(fs, "/from");
@@ -207,7 +213,7 @@ TEST(Run, LinksToFilesBecomeObjectsAndOthersAreSkipped) {
   const Report report = run_ok(*from, *to, small_options());
   EXPECT_EQ(objects_of(*to->store), (Tree{{"d/f", "effe"}, {"inside", "effe"}}));
   EXPECT_EQ(report.skipped, 3u);
-  EXPECT_THAT(report.skipped_names, UnorderedElementsAre("out", "to a directory", "dangling"));
+  EXPECT_THAT(skipped_keys(report), UnorderedElementsAre("out", "to a directory", "dangling"));
 }
 
 TEST(Run, LinksAtTheTargetAreReplacedNotFollowed) {
@@ -291,9 +297,26 @@ TEST(Run, FolderMarkersAreSkippedAndKeysWithOddPartsAreFailures) {
   const auto to = tree_place(fs, "/to", true);
   const Result<Report> report = run(*from, *to, small_options());
   ASSERT_THAT(report, IsOk());
-  EXPECT_THAT(report->skipped_names, UnorderedElementsAre("dir/"));
+  EXPECT_THAT(skipped_keys(*report), UnorderedElementsAre("dir/"));
   EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("a//", "../up", "../"));
   EXPECT_EQ(tree_of(fs, "/to"), (Tree{{"k", "v"}}));
+}
+
+TEST(Run, UnfinishedFilesOfTheSourceAreSkippedAndNamed) {
+  for (const bool to_tree : {true, false}) {
+    MemoryFileSystem fs;
+    write_file(fs, "/from/a", "a");
+    write_file(fs, "/from/.penstock-tmp-1", "unfinished");
+    write_file(fs, "/from/d/.penstock-tmp-2/f", "in a directory");
+    write_file(fs, "/from/d/.penstock-tmp-left-out", "x");
+    const auto from = tree_place(fs, "/from");
+    const auto to = to_tree ? tree_place(fs, "/to", true) : memory_place({});
+    Options options = small_options();
+    options.filters = {{false, "*-out"}};
+    const Report report = run_ok(*from, *to, options);
+    EXPECT_THAT(skipped_keys(report), UnorderedElementsAre(".penstock-tmp-1", "d/.penstock-tmp-2"));
+    EXPECT_EQ(report.totals.copied, 1u);
+  }
 }
 
 TEST(Run, NamesThatDifferOnlyByCaseAreFailuresWhereCaseDoesNotCount) {

@@ -272,7 +272,8 @@ Result<bool> TreeTarget::remove_folder(std::string_view folder) {
   return removed.error();
 }
 
-void TreeTarget::remove_if_old(const std::string& path) {
+void TreeTarget::remove_if_old(const std::string& key) {
+  const std::string path = path_of(key);
   const Result<io::FileInfo> info = fs_.stat_link(path);
   // Not by the time of change, which is that of the source once the file is whole.
   const auto now = std::chrono::system_clock::now().time_since_epoch();

@@ -62,9 +62,9 @@ class TreeTarget {
   // A missing one is fine. Of a folder: only when it is empty; false when it is not.
   Result<void> remove(const std::string& key);
   Result<bool> remove_folder(std::string_view folder);
-  // What a killed run left behind. `path` is that of an unfinished file; one that somebody may still
+  // What a killed run left behind. `key` is that of an unfinished file; one that somebody may still
   // be writing stays.
-  void remove_if_old(const std::string& path);
+  void remove_if_old(const std::string& key);
 
   // Gives directories that their owner may not write to their modes, now that they are filled, and
   // with `durable` makes all names so.

@@ -139,9 +139,9 @@ TEST_F(TreeTargetTest, OldUnfinishedFilesGo) {
   now = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   write_file(fs, "/to/.penstock-tmp-new", "x", /*mtime_ns=*/1);
   const auto target = open(fs);
-  target->remove_if_old("/to/.penstock-tmp-old");
-  target->remove_if_old("/to/.penstock-tmp-new");
-  target->remove_if_old("/to/.penstock-tmp-missing");
+  target->remove_if_old(".penstock-tmp-old");
+  target->remove_if_old(".penstock-tmp-new");
+  target->remove_if_old(".penstock-tmp-missing");
   EXPECT_THAT(fs.stat("/to/.penstock-tmp-old"), FailsWith(ErrorCode::kNotFound));
   EXPECT_THAT(fs.stat("/to/.penstock-tmp-new"), IsOk());
 }

@@ -95,18 +95,24 @@ void Walker::walk(FolderStack& stack, std::unique_ptr<FolderTask> task) {
 
 void Walker::begin(FolderTask& task) {
   const std::stop_token stop = context_.options.stop;
-  task.source = context_.from_tree() ? list_tree_folder(*context_.from.file_system,
-                                                        context_.from.directory, task.folder)
-                                     : list_store_folder(*context_.from.store, task.folder, stop);
+  if (context_.from_tree()) {
+    task.source = list_tree_folder(*context_.from.file_system, context_.from.directory, task.folder,
+                                   [this](const std::string& key) {
+                                     if (!context_.filters.selects(key)) return;
+                                     context_.tally.skipped(key, "an unfinished file of a sync");
+                                   });
+  } else {
+    task.source = list_store_folder(*context_.from.store, task.folder, stop);
+  }
   if (!task.in_target) return;
   if (!context_.to_tree()) {
     task.target = list_store_folder(*context_.to.store, task.folder, stop);
   } else if (context_.options.delete_extra || context_.tree->folds_case()) {
     task.target = list_tree_folder(*context_.to.file_system, context_.to.directory, task.folder,
-                                   [this](const std::string& path) {
+                                   [this](const std::string& key) {
                                      const bool tidies =
                                          context_.options.delete_extra && !context_.options.dry_run;
-                                     if (tidies) context_.tree->remove_if_old(path);
+                                     if (tidies) context_.tree->remove_if_old(key);
                                    });
   }
 }
