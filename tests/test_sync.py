@@ -476,12 +476,13 @@ def test_s3_to_s3(s3, bucket, tmp_path):
 
 
 def test_s3_markers_and_odd_keys(s3, bucket, tmp_path):
-    for key in ["dir/", "dir/file", "a//b", "up/../x", "fine", "fine/below"]:
-        s3.put_object(Bucket=bucket, Key=key, Body=key.encode())
+    for key in ["dir/", "dir/file", "a//b", "up/../x", "fine", "fine/below", "fine/deep/er"]:
+        body = b"" if key == "dir/" else key.encode()
+        s3.put_object(Bucket=bucket, Key=key, Body=body)
     done = sync(f"s3://{bucket}", tmp_path / "to", check=False)
     assert done.returncode == 1
-    assert b"skipped dir/" in done.stderr
-    for name in (b"a//", b"up/../", b"'fine' and 'fine/'"):
+    assert b"skipped dir/: an empty key" in done.stderr
+    for name in (b"a//", b"up/../", b"fine/below: 'fine' and 'fine/'", b"fine/deep/er: 'fine'"):
         assert name in done.stderr, done.stderr
     assert {key for key, value in picture(tmp_path / "to").items() if value[0] == "file"} == {
         b"dir/file",
@@ -496,6 +497,33 @@ def test_s3_a_folder_whose_first_key_is_a_mark(s3, bucket, tmp_path):
     assert (tmp_path / "to" / "a").exists()
     done = sync(f"s3://{bucket}/odd/", tmp_path / "odd", check=False)
     assert done.returncode == 1 and (tmp_path / "odd" / "ok").exists()
+
+
+def test_s3_bytes_under_a_key_that_ends_with_a_slash_are_a_failure(s3, bucket, tmp_path):
+    for key, body in [("p/", b"top"), ("p/dir/", b"12345"), ("p/dir/file", b"f"), ("empty/", b"")]:
+        s3.put_object(Bucket=bucket, Key=key, Body=body)
+    done = sync(f"s3://{bucket}/p", tmp_path / "to", check=False)
+    assert done.returncode == 1
+    assert f"{bucket}/p/dir/ ends with '/'".encode() in done.stderr
+    assert f"{bucket}/p/ ends with '/'".encode() in done.stderr
+    assert b"2 failed" in done.stdout
+    assert (tmp_path / "to" / "dir" / "file").read_bytes() == b"f"
+    # A folder that a console made, with nothing in it, is an empty one.
+    assert summary(f"s3://{bucket}/empty/", tmp_path / "none")["listed"] == 0
+
+
+def test_s3_keys_that_are_too_long_are_foreseen(s3, bucket, tmp_path):
+    folder = tmp_path / "from" / "/".join(["x" * 200] * 4)
+    folder.mkdir(parents=True)
+    (folder / "fits").write_text("1")
+    (folder / ("y" * 200)).write_text("2")
+    prefix = "p" * 100
+    for options in (["--dry-run"], []):
+        done = sync(tmp_path / "from", f"s3://{bucket}/{prefix}", *options, check=False)
+        assert done.returncode == 1
+        assert b"its path has 1004 bytes: keys in" in done.stderr
+        assert b"at most 923" in done.stderr
+    assert len(keys_of(s3, bucket)) == 1
 
 
 def test_json_says_what_kept_it_from_beginning(tmp_path):

@@ -48,7 +48,8 @@ class StoreFolder final : public FolderNames {
     if (!page_.odd.empty()) {
       entry_.emplace();
       entry_->kind = EntryKind::kOdd;
-      entry_->key = std::move(page_.odd.back());
+      entry_->key = std::move(page_.odd.back().key);
+      entry_->size = page_.odd.back().size;
       page_.odd.pop_back();
       return true;
     }

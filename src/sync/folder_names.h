@@ -23,7 +23,7 @@ enum class EntryKind : uint8_t {
 struct Entry {
   EntryKind kind = EntryKind::kObject;
   std::string key;  // Relative to the place; that of a folder ends with '/'.
-  // Of an object in a store; a tree's files have to be asked one by one.
+  // Of an object in a store, the first of an odd one too; a tree's files have to be asked one by one.
   uint64_t size = 0;
   int64_t mtime_ns = 0;
   std::string etag;

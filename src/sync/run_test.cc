@@ -268,8 +268,11 @@ TEST(Run, KeysThatATreeCannotHoldAreFailuresOfTheirOwn) {
   const auto to = tree_place(fs, "/to", true);
   const Result<Report> report = run(*from, *to, small_options());
   ASSERT_THAT(report, IsOk());
-  EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("a/", long_part, "d/" + long_part + "/",
-                                                         ".penstock-tmp-1", "d/.penstock-tmp-2/"));
+  // Each of those below a name that a file has, too.
+  EXPECT_THAT(failed_keys(*report),
+              UnorderedElementsAre("a/b", "a/c/d", long_part, "d/" + long_part + "/",
+                                   ".penstock-tmp-1", "d/.penstock-tmp-2/"));
+  EXPECT_THAT(failures_of(*report), HasSubstr("'a' and 'a/' cannot both be in /to"));
   for (const Failure& failure : report->failures) {
     EXPECT_EQ(failure.error.code, ErrorCode::kInvalid) << failure.key;
   }
@@ -283,16 +286,26 @@ class OddKeysStore : public PassingStore {
   OddKeysStore() : PassingStore(store::make_memory_store()) {}
   void async_list(store::ListOptions options, store::Done<store::ListPage> done) override {
     const bool at_top = options.prefix.empty();
-    PassingStore::async_list(std::move(options), [at_top, done](Result<store::ListPage> page) {
-      if (at_top && page.ok()) page->odd = {"dir/", "a//", "../up", "../"};
-      done(std::move(page));
-    });
+    PassingStore::async_list(std::move(options),
+                             [this, at_top, done](Result<store::ListPage> page) {
+                               if (at_top && page.ok()) page->odd = odd;
+                               done(std::move(page));
+                             });
   }
+
+  void add(const std::string& key, uint64_t size) {
+    odd.emplace_back().key = key;
+    odd.back().size = size;
+  }
+
+  std::vector<store::ObjectInfo> odd;
 };
 
 TEST(Run, FolderMarkersAreSkippedAndKeysWithOddPartsAreFailures) {
   MemoryFileSystem fs;
-  const auto from = store_place(std::make_unique<OddKeysStore>());
+  auto store = std::make_unique<OddKeysStore>();
+  for (const char* key : {"dir/", "a//", "../up", "../", ""}) store->add(key, 0);
+  const auto from = store_place(std::move(store));
   ASSERT_THAT(from->store->put("k", bytes_of("v")), IsOk());
   const auto to = tree_place(fs, "/to", true);
   const Result<Report> report = run(*from, *to, small_options());
@@ -300,6 +313,24 @@ TEST(Run, FolderMarkersAreSkippedAndKeysWithOddPartsAreFailures) {
   EXPECT_THAT(skipped_keys(*report), UnorderedElementsAre("dir/"));
   EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("a//", "../up", "../"));
   EXPECT_EQ(tree_of(fs, "/to"), (Tree{{"k", "v"}}));
+}
+
+TEST(Run, BytesUnderAKeyThatEndsWithASlashAreAFailure) {
+  for (const bool to_tree : {true, false}) {
+    MemoryFileSystem fs;
+    auto store = std::make_unique<OddKeysStore>();
+    store->add("dir/", 7);
+    store->add("", 9);
+    const auto from = store_place(std::move(store));
+    ASSERT_THAT(from->store->put("k", bytes_of("v")), IsOk());
+    const auto to = to_tree ? tree_place(fs, "/to", true) : memory_place({});
+    const Result<Report> report = run(*from, *to, small_options());
+    ASSERT_THAT(report, IsOk());
+    EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("dir/", ""));
+    EXPECT_THAT(failures_of(*report), AllOf(HasSubstr("ends with '/'"), HasSubstr("7 B")));
+    EXPECT_EQ(report->skipped, 0u);
+    EXPECT_EQ(report->totals.copied, 1u);
+  }
 }
 
 TEST(Run, UnfinishedFilesOfTheSourceAreSkippedAndNamed) {
@@ -319,6 +350,35 @@ TEST(Run, UnfinishedFilesOfTheSourceAreSkippedAndNamed) {
   }
 }
 
+// S3 with a prefix.
+class ShortKeysStore : public PassingStore {
+ public:
+  ShortKeysStore() : PassingStore(store::make_memory_store()) {}
+  store::Capabilities capabilities() const override {
+    store::Capabilities capabilities = PassingStore::capabilities();
+    capabilities.key_bytes_max = 10;
+    return capabilities;
+  }
+};
+
+TEST(Run, KeysThatAreTooLongAreForeseen) {
+  MemoryFileSystem fs;
+  write_file(fs, "/from/short", "1");
+  write_file(fs, "/from/d/just-right", "2");
+  write_file(fs, "/from/d/12345678", "3");
+  for (const bool dry_run : {true, false}) {
+    const auto from = tree_place(fs, "/from");
+    const auto to = store_place(std::make_unique<ShortKeysStore>());
+    Options options = small_options();
+    options.dry_run = dry_run;
+    const Result<Report> report = run(*from, *to, options);
+    ASSERT_THAT(report, IsOk());
+    EXPECT_THAT(failed_keys(*report), ElementsAre("d/just-right"));
+    EXPECT_THAT(failures_of(*report), HasSubstr("has 12 bytes: keys in memory: have at most 10"));
+    EXPECT_EQ(report->totals.to_copy, 2u);
+  }
+}
+
 TEST(Run, NamesThatDifferOnlyByCaseAreFailuresWhereCaseDoesNotCount) {
   MemoryFileSystem disk;
   FoldingFileSystem fs(disk);
@@ -331,7 +391,7 @@ TEST(Run, NamesThatDifferOnlyByCaseAreFailuresWhereCaseDoesNotCount) {
   const auto to = tree_place(fs, "/to", true);
   const Result<Report> report = run(*from, *to, small_options());
   ASSERT_THAT(report, IsOk());
-  EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("readme", "Dir/", "dir/"));
+  EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("readme", "Dir/f", "dir/g"));
   EXPECT_THAT(failures_of(*report), AllOf(HasSubstr("README"), HasSubstr("'DIR'")));
   EXPECT_EQ(tree_of(disk, "/to"), (Tree{{"README", "1"}, {"DIR", "5"}, {"other", "6"}}));
   // The first ones are the same from then on.

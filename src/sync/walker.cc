@@ -82,6 +82,7 @@ void Walker::work(FolderStack& stack) {
 // what lies deeper comes on top.
 void Walker::walk(FolderStack& stack, std::unique_ptr<FolderTask> task) {
   const std::string folder = task->folder;
+  const std::string clash = task->clash;
   Page page;
   const Result<bool> more = take_page(*task, page);
   if (!more.ok()) context_.tally.failed(folder, more.error());
@@ -89,6 +90,7 @@ void Walker::walk(FolderStack& stack, std::unique_ptr<FolderTask> task) {
   if (more.ok() && *more) stack.push(std::move(task));
   for (Pair& pair : page) {
     if (context_.stopped()) return;
+    if (!clash.empty()) pair.clash = clash;
     visit(stack, seen, pair);
   }
 }
@@ -182,19 +184,22 @@ void Walker::note_extra(FolderTask& task, const Entry& entry) {
 
 void Walker::find_clash(FolderTask& task, Pair& pair) {
   if (!context_.to_tree()) return;
+  const auto clash_text = [this](const std::string& one, const std::string& other) {
+    return fmt::format("'{}' and '{}' cannot both be in {}", one, other, context_.to.description());
+  };
   const std::string& key = pair.source.key;
   std::vector<std::string>& open = task.open_names;
   while (!open.empty() && !key.starts_with(open.back())) open.pop_back();
   if (pair.source.kind == EntryKind::kFolder && !open.empty() &&
       open.back().size() + 1 == key.size()) {
-    pair.clash = open.back();
+    pair.clash = clash_text(open.back(), key);
   }
   if (pair.source.kind != EntryKind::kFolder) open.push_back(key);
   if (!context_.tree->folds_case()) return;
   std::string folded = fold_case(key);
   if (folded.ends_with('/')) folded.pop_back();
   const auto [there, is_new] = task.folded.try_emplace(std::move(folded), key);
-  if (!is_new) pair.clash = there->second;
+  if (!is_new) pair.clash = clash_text(there->second, key);
 }
 
 }  // namespace penstock::sync
