@@ -125,7 +125,7 @@ def test_checksum_delete_and_filters(tmp_path):
         tmp_path / "from", tmp_path / "to", "--checksum", "--delete", "--exclude", "*.keep"
     )
     assert report["copied"] == 1
-    assert report["deleted"] == 1
+    assert report["deleted"] == 2  # The directory too.
     assert (tmp_path / "to" / "extra.keep").exists()
     (tmp_path / "to" / "extra.keep").unlink()
     assert picture(tmp_path / "to") == picture(tmp_path / "from")
@@ -510,6 +510,17 @@ def test_s3_bytes_under_a_key_that_ends_with_a_slash_are_a_failure(s3, bucket, t
     assert (tmp_path / "to" / "dir" / "file").read_bytes() == b"f"
     # A folder that a console made, with nothing in it, is an empty one.
     assert summary(f"s3://{bucket}/empty/", tmp_path / "none")["listed"] == 0
+
+
+def test_s3_delete_names_what_it_cannot_delete(s3, bucket, tmp_path):
+    fill_for_s3(tmp_path / "from")
+    sync(tmp_path / "from", f"s3://{bucket}/p")
+    for key in ("p/dir1/", "p/old/", "p/dir1//x"):
+        s3.put_object(Bucket=bucket, Key=key, Body=b"")
+    done = sync(tmp_path / "from", f"s3://{bucket}/p", "--delete")
+    assert b"skipped old/: only the target has it" in done.stderr
+    assert b"skipped dir1//: only the target has it" in done.stderr
+    assert b"2 skipped" in done.stdout  # Not the mark of a folder that is there.
 
 
 def test_s3_keys_that_are_too_long_are_foreseen(s3, bucket, tmp_path):

@@ -85,7 +85,7 @@ struct Progress {
   uint64_t to_copy = 0, to_copy_bytes = 0;  // Found to differ so far.
   uint64_t copied = 0, copied_bytes = 0;    // Of these, at the target.
   uint64_t moved_bytes = 0;                 // Read for copying, also of what is still under way.
-  uint64_t deleted = 0;
+  uint64_t deleted = 0;                     // Directories too.
   uint64_t failed = 0;
 };
 

@@ -434,7 +434,7 @@ TEST(Run, FiltersDecideWhatIsCopiedAndWhatIsDeleted) {
   options.delete_extra = true;
   const Report report = run_ok(*from, *to, options);
   EXPECT_EQ(report.totals.copied, 4u);
-  EXPECT_EQ(report.totals.deleted, 2u);
+  EXPECT_EQ(report.totals.deleted, 3u);
   Tree expected = tree_of(fs, "/from");
   expected.erase("d/e");
   expected.erase("d/e/large");
@@ -459,12 +459,50 @@ TEST(Run, DeleteRemovesWhatOnlyTheTargetHas) {
   EXPECT_EQ(tree_of(fs, "/to"), before);
   Options options = small_options();
   options.delete_extra = true;
+  std::vector<std::string> deleted;
+  options.on_action = [&](Action action, const std::string& key, uint64_t, std::string_view) {
+    if (action == Action::kDelete) deleted.push_back(key);
+  };
+  const auto all = UnorderedElementsAre("d/e/extra", "x/y/z", "x/link", "x/hollow/", "x/y/", "x/");
   options.dry_run = true;
-  EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 3u);
+  EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 6u);
+  EXPECT_THAT(std::exchange(deleted, {}), all);
   EXPECT_EQ(tree_of(fs, "/to"), before);
   options.dry_run = false;
-  EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 3u);
+  EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 6u);
+  EXPECT_THAT(deleted, all);
   EXPECT_EQ(tree_of(fs, "/to"), tree_of(fs, "/from"));
+}
+
+TEST(Run, ADirectoryWithSomethingLeftOutIsNotDeleted) {
+  MemoryFileSystem fs;
+  write_file(fs, "/from/a", "a");
+  write_file(fs, "/to/x/gone", "x");
+  write_file(fs, "/to/x/y/stays.keep", "x");
+  const auto from = tree_place(fs, "/from");
+  const auto to = tree_place(fs, "/to");
+  Options options = small_options();
+  options.delete_extra = true;
+  options.filters = {{false, "*.keep"}};
+  for (const bool dry_run : {true, false}) {
+    options.dry_run = dry_run;
+    EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 1u);
+  }
+  EXPECT_EQ(tree_of(fs, "/to"),
+            (Tree{{"a", "a"}, {"x", "/"}, {"x/y", "/"}, {"x/y/stays.keep", "x"}}));
+}
+
+TEST(Run, OddKeysThatOnlyTheTargetHasStayAndAreNamed) {
+  const auto from = memory_place({{"a", "1"}});
+  auto store = std::make_unique<OddKeysStore>();
+  for (const char* key : {"old/", "x//", ""}) store->add(key, 0);
+  const auto to = store_place(std::move(store));
+  EXPECT_EQ(run_ok(*from, *to, small_options()).skipped, 0u);
+  Options options = small_options();
+  options.delete_extra = true;
+  const Report report = run_ok(*from, *to, options);
+  EXPECT_THAT(skipped_keys(report), UnorderedElementsAre("old/", "x//"));
+  EXPECT_THAT(report.skips[0].why, HasSubstr("only the target has it"));
 }
 
 TEST(Run, DeleteFromAStore) {

@@ -172,7 +172,8 @@ Result<void> Walker::look_for_extras(FolderTask& task) {
 
 void Walker::note_extra(FolderTask& task, const Entry& entry) {
   if (!context_.options.delete_extra || task.has_extra || !is_ours(entry)) return;
-  if (entry.kind == EntryKind::kOdd) return;  // No store can name it, nor remove it.
+  const bool marks_folder = entry.kind == EntryKind::kOdd && entry.key == task.folder;
+  if (marks_folder) return;
   task.has_extra = true;
   std::lock_guard lock(mutex_);
   if (leftovers_.extra_everywhere) return;
