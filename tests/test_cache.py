@@ -688,11 +688,12 @@ def test_s3_clear_by_address_and_as_shown(cache, bucket):
     assert show(cache)["entries"] == entries - 4 - 4 - 1
 
 
-def test_s3_errors_are_clear(cache, bucket):
+@pytest.mark.parametrize("keys", ["/x*", "/x", "/x/", ""])
+def test_s3_errors_are_clear(cache, bucket, keys):
     name, _ = bucket
-    done = run("warm", cache, f"s3://no-{name}/x*", check=False)
+    done = run("warm", cache, f"s3://no-{name}{keys}", check=False)
     assert done.returncode == 1
-    assert f"no-{name}" in done.stderr
+    assert f"there is no bucket 'no-{name}'" in done.stderr
 
 
 def test_s3_interrupt(cache, bucket):
