@@ -447,6 +447,25 @@ def test_clear_by_source(cache, data):
     assert entries_of(cache) == []
 
 
+def test_clear_takes_an_address_as_it_is_written_first(cache, data):
+    for folder in ("x[12]", "x1", "x2"):
+        (data / folder).mkdir()
+        (data / folder / "{a}").write_bytes(b"1")
+    run("warm", cache, data)
+
+    def folders():
+        return {f.split("/")[-2] for f in (s["folder"] for s in show(cache)["sources"])}
+
+    shown = next(s["folder"] for s in show(cache)["sources"] if "[" in s["folder"])
+    run("clear", cache, "--source", shown)
+    assert folders() == {"data", "extra", "x1", "x2"}
+    # With nothing of that name they are wildcards.
+    for path in (data / "x[12]" / "{a}", data / "x[12]"):
+        path.unlink() if path.is_file() else path.rmdir()
+    run("clear", cache, "--source", f"tree:{data}/x[12]")
+    assert folders() == {"data", "extra"}
+
+
 def test_clear_down_to_a_size(cache, data):
     run("warm", cache, data)
     cleared = run_json("clear", cache, "--to", "20MiB")["directories"][0]
