@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -523,6 +524,16 @@ def test_bad_arguments_are_refused_with_the_reason(cache, data, arguments, expec
     assert not cache.exists()
 
 
+def test_no_room_for_small_objects_is_not_other_data(cache, tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    for i in range(600):
+        (folder / str(i)).write_bytes(b"x" * 100)
+    done = run("warm", cache, folder, "--quota", "4MiB")
+    assert "no room for" in done.stderr
+    assert "hold other data" not in done.stderr
+
+
 def test_a_cache_nearby_is_suggested(tmp_path, cache, data):
     run("warm", cache, data)
     assert f"did you mean {cache}?" in run("show", tmp_path, check=False).stderr
@@ -761,3 +772,26 @@ def test_a_smaller_quota_holds_when_warming_ends(cache, data):
     again = run_json("warm", cache, data, "--quota", str(first["used_bytes"] // 2), check=False)
     assert again["used_bytes"] <= first["used_bytes"] // 2
     assert run_json("show", cache)["directories"][0]["used_bytes"] <= first["used_bytes"] // 2
+
+
+def test_an_interrupt_while_listing_says_so(cache):
+    """The server takes the request and never answers."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        env = {
+            **os.environ,
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "AWS_ACCESS_KEY_ID": "a",
+            "AWS_SECRET_ACCESS_KEY": "b",
+            "AWS_REGION": "us-east-1",
+        }
+        command = [PENSTOCK, "cache", "warm", str(cache), "s3://bucket-one/x"]
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as warming:
+            silent.settimeout(20)
+            silent.accept()
+            warming.send_signal(signal.SIGINT)
+            out, _ = warming.communicate(timeout=20)
+            assert warming.returncode == 130
+            assert "interrupted before anything was found" in out
+            assert "nothing to fetch" not in out

@@ -191,7 +191,7 @@ void Warming::tell_room(const cache::CacheStats& stats) const {
       "penstock cache warm: no room for {}: the cache holds {} of {}; an epoch will hit about {}\n",
       format_size(totals.no_room_bytes), format_size(there), format_size(totals.bytes),
       format_share(there, totals.bytes));
-  const uint64_t others = stats.used_bytes - std::min(stats.used_bytes, there);
+  const uint64_t others = stats.used_bytes - std::min(stats.used_bytes, totals.file_bytes);
   if (others > stats.limit_bytes / 20) {
     tell("  {} of the {} it may use hold other data: penstock cache show, penstock cache clear\n",
          format_size(others), format_size(stats.limit_bytes));
@@ -206,15 +206,18 @@ void Warming::tell_room(const cache::CacheStats& stats) const {
 std::string Warming::summary() const {
   const WarmProgress& totals = report_.totals;
   const double seconds = std::max(std::chrono::duration<double>(report_.time).count(), 1e-3);
-  if (totals.objects == 0) return "nothing to fetch\n";
+  if (totals.objects == 0) {
+    return report_.stopped ? "interrupted before anything was found\n" : "nothing to fetch\n";
+  }
+  const std::string end = report_.stopped ? "; interrupted" : "";
   std::string text =
       fmt::format("{} objects, {}: ", group_digits(totals.objects), format_size(totals.bytes));
   if (totals.fetched_bytes == 0) {
     const double rate = static_cast<double>(totals.there_bytes) / seconds;
-    return text + fmt::format("{} were there{} ({}{})\n", format_size(totals.there_bytes),
+    return text + fmt::format("{} were there{} ({}{}){}\n", format_size(totals.there_bytes),
                               arguments_.verify ? " and are well" : "",
                               format_duration(report_.time),
-                              arguments_.verify ? ", " + format_rate(rate) : "");
+                              arguments_.verify ? ", " + format_rate(rate) : "", end);
   }
   text += fmt::format("fetched {} in {} ({})", format_size(totals.fetched_bytes),
                       format_duration(report_.time),
@@ -222,7 +225,7 @@ std::string Warming::summary() const {
   if (totals.there_bytes > 0) {
     text += fmt::format("; {} were there", format_size(totals.there_bytes));
   }
-  return text + "\n";
+  return text + end + "\n";
 }
 
 std::string Warming::json(const cache::CacheStats& stats) const {
