@@ -524,6 +524,20 @@ def test_bad_arguments_are_refused_with_the_reason(cache, data, arguments, expec
     assert not cache.exists()
 
 
+def test_a_cache_is_not_inside_its_source_nor_inside_another(tmp_path, cache, data):
+    inside = run("warm", data / "cache", data, check=False)
+    assert inside.returncode == 2
+    assert "is a file of the cache itself" in inside.stderr
+    assert run("warm", data / "cache", f"{data}/*.tar").returncode == 0  # Beside it is fine.
+    run("warm", cache, data / "extra")
+    nested = run("warm", cache / "more", data / "extra", check=False)
+    assert nested.returncode == 2 and f"inside the cache {cache}" in nested.stderr
+    (tmp_path / "alias").symlink_to(cache)
+    for verb in (["warm", cache, data / "extra"], ["show", cache], ["check", cache]):
+        twice = run(*verb, "--cache-dir", tmp_path / "alias", check=False)
+        assert twice.returncode == 2 and "are the same" in twice.stderr
+
+
 def test_no_room_for_small_objects_is_not_other_data(cache, tmp_path):
     folder = tmp_path / "small"
     folder.mkdir()

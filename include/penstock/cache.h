@@ -39,7 +39,8 @@ namespace penstock::cache {
 
 struct CacheOptions {
   // One per drive; entries are spread over them by hash, and a lost one only costs its share. Made
-  // when missing. A directory with anything else in it is refused.
+  // when missing. Refused: a directory with anything else in it, one inside another cache, and the
+  // same one twice, by whatever path.
   std::vector<std::string> directories;
   // For each directory: bytes, or a share of its file system.
   SizeOrPercent quota = {.fraction = 0.8};

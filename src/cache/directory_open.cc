@@ -78,6 +78,19 @@ Result<std::optional<std::string>> read_marker(io::FileSystem& fs, const std::st
   return make_error(ErrorCode::kInvalid, fmt::format("{} is too long for that of a cache", path));
 }
 
+// A cache inside another would be somebody else's files there.
+Result<void> check_outside(io::FileSystem& fs, const std::string& root) {
+  for (std::string up = root; up != "/" && up != ".";) {
+    up = io::parent_path(up);
+    const auto marker = read_marker(fs, fmt::format("{}/{}", up == "/" ? "" : up, kMarkerName));
+    if (!marker.ok() || !*marker || !(*marker)->starts_with(kMarkerTitle)) continue;
+    return make_error(
+        ErrorCode::kInvalid,
+        fmt::format("{} lies inside the cache {}: give a directory outside of it", root, up));
+  }
+  return {};
+}
+
 // What is cached may be private, whoever may read the directory above: others are let in by chmod.
 Result<void> make_root(io::FileSystem& fs, const std::string& root) {
   PENSTOCK_TRY(io::make_directories(fs, io::parent_path(root)));
@@ -91,6 +104,7 @@ Result<std::string> find_marker(io::FileSystem& fs, const std::string& root,
   std::optional<std::string> marker = PENSTOCK_TRY(read_marker(fs, path));
   if (marker) return *marker;
   if (PENSTOCK_TRY(is_unused(fs, root))) {
+    PENSTOCK_TRY(check_outside(fs, root));
     PENSTOCK_TRY(make_root(fs, root));
     const Result<void> made = io::write_file_durably(fs, path, kMarker);
     if (made.ok()) return std::string(kMarker);

@@ -169,6 +169,17 @@ TEST_P(CacheDirectoryTest, OnlyAnEmptyDirectoryBecomesACache) {
   EXPECT_TRUE(failed_with(try_open(/*must_exist=*/true), ErrorCode::kInvalid));
 }
 
+TEST_P(CacheDirectoryTest, NoCacheIsMadeInsideAnother) {
+  ASSERT_NE(open(), nullptr);
+  make_link(root(), base("alias"));
+  for (const std::string& path : {root("entries/sub"), root("sub/deep"), base("alias/sub")}) {
+    const auto opened = CacheDirectory::open(fs(), path, io::CacheMode::kDirect);
+    EXPECT_TRUE(failed_with(opened, ErrorCode::kInvalid)) << path;
+    EXPECT_THAT(opened.error().detail, ::testing::HasSubstr("inside the cache"));
+    EXPECT_TRUE(failed_with(fs().stat(path), ErrorCode::kNotFound)) << path;
+  }
+}
+
 TEST_P(CacheDirectoryTest, MarkersOfOthersAreRefused) {
   ASSERT_TRUE(succeeded(fs().make_directory(root())));
   const auto opened = [&](std::string_view marker, bool must_exist) {

@@ -13,6 +13,7 @@
 #include "cli/progress_line.h"
 #include "penstock/cache.h"
 #include "penstock/io.h"
+#include "store/identity.h"
 #include "store/selection.h"
 #include "tune/text.h"
 
@@ -69,6 +70,7 @@ Result<Plan> make_plan(const CacheArguments& arguments) {
 struct Sources {
   store::Selection selection;
   std::vector<std::unique_ptr<cache::CachedStore>> stores;
+  std::vector<std::string> cache_directories;  // As parts of the identity of a tree.
 };
 
 // A cache takes a directory that it cannot use for a drive that is ill, and goes on without it. Who
@@ -85,13 +87,17 @@ Result<void> check_directories(io::FileSystem& fs, const cache::CacheOptions& op
 Result<Sources> open_sources(const CacheArguments& arguments, const cache::CacheOptions& options,
                              std::shared_ptr<cache::Cache>& cache) {
   io::FileSystem& fs = *PENSTOCK_TRY(io::process_file_system());
-  Sources sources{PENSTOCK_TRY(store::Selection::parse(arguments.sources, fs)), {}};
+  Sources sources{PENSTOCK_TRY(store::Selection::parse(arguments.sources, fs)), {}, {}};
   std::vector<std::unique_ptr<store::ObjectStore>> opened;
   for (const std::string& address : sources.selection.stores()) {
     opened.push_back(PENSTOCK_TRY(store::open_store(address, {.read_only = true})));
   }
   PENSTOCK_TRY(check_directories(fs, options));
   cache = PENSTOCK_TRY(cache::Cache::open(options));
+  for (const std::string& path : options.directories) {
+    sources.cache_directories.push_back(
+        PENSTOCK_TRY(store::directory_identity(fs, "tree", cache::normal_directory(path, true))));
+  }
   for (auto& store : opened) {
     sources.stores.push_back(cache::make_cached_store(std::move(store), cache));
   }
@@ -123,16 +129,32 @@ class Warming {
   Result<void> list(const cache::WarmTake& take) {
     std::vector<store::ObjectStore*> stores;
     for (const auto& store : sources_.stores) stores.push_back(store.get());
-    return sources_.selection.for_each(
+    Result<void> outside;
+    const Result<void> listed = sources_.selection.for_each(
         stores,
         [&](size_t store, const store::ObjectInfo& object) {
-          return take(*sources_.stores[store], object);
+          outside = check_outside_cache(stores[store]->identity() + object.key);
+          return outside.ok() && take(*sources_.stores[store], object);
         },
         [&](const std::string& address) {
           ++missing_count_;
           if (missing_.size() < kMissingMax) missing_.push_back(address);
         },
         {.cancel = plan_.warm.stop});
+    return outside.ok() ? listed : outside;
+  }
+
+  // A cache that holds itself would grow with every warming.
+  Result<void> check_outside_cache(const std::string& url) const {
+    for (const std::string& directory : sources_.cache_directories) {
+      if (!url.starts_with(directory)) continue;
+      return make_error(
+          ErrorCode::kInvalid,
+          fmt::format("{} is a file of the cache itself, which lies inside what it is "
+                      "to hold: use another directory for it, or name less",
+                      url));
+    }
+    return {};
   }
 
   void show(const WarmProgress& now) {
