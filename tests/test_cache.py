@@ -538,6 +538,16 @@ def test_a_cache_is_not_inside_its_source_nor_inside_another(tmp_path, cache, da
         assert twice.returncode == 2 and "are the same" in twice.stderr
 
 
+def test_a_new_cache_says_where_it_is(cache, data):
+    first = run("warm", cache, data)
+    assert f"made a new cache in {cache}, on the " in first.stdout
+    assert "made a new cache" not in run("warm", cache, data).stdout
+    shown = show(cache)
+    point = pathlib.Path(shown["mount_point"])
+    assert point.is_mount() and point in (cache, *cache.parents)
+    assert f"the {shown['file_system']} that is mounted at {point}" in run("show", cache).stdout
+
+
 def test_no_room_for_small_objects_is_not_other_data(cache, tmp_path):
     folder = tmp_path / "small"
     folder.mkdir()

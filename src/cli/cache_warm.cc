@@ -9,6 +9,7 @@
 #include "cli/cache_command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/mounts.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "penstock/cache.h"
@@ -71,28 +72,35 @@ struct Sources {
   store::Selection selection;
   std::vector<std::unique_ptr<cache::CachedStore>> stores;
   std::vector<std::string> cache_directories;  // As parts of the identity of a tree.
+  std::vector<std::string> made;               // Those that were no caches yet.
 };
 
 // A cache takes a directory that it cannot use for a drive that is ill, and goes on without it. Who
-// typed its name should rather hear what is wrong.
-Result<void> check_directories(io::FileSystem& fs, const cache::CacheOptions& options) {
+// typed its name should rather hear what is wrong. Answers those that were made: where a drive is not
+// mounted, that is how it shows.
+Result<std::vector<std::string>> check_directories(io::FileSystem& fs,
+                                                   const cache::CacheOptions& options) {
+  std::vector<std::string> made;
   for (const std::string& path : options.directories) {
-    PENSTOCK_TRY(
-        cache::CacheDirectory::open(fs, cache::normal_directory(path, true), options.mode));
+    const std::string directory = cache::normal_directory(path, true);
+    const auto there =
+        cache::CacheDirectory::open(fs, directory, options.mode, /*must_exist=*/true);
+    if (!there.ok() && there.error().code == ErrorCode::kNotFound) made.push_back(directory);
+    PENSTOCK_TRY(cache::CacheDirectory::open(fs, directory, options.mode));
   }
-  return {};
+  return made;
 }
 
 // All that can be found wrong with what was typed comes before a cache is made.
 Result<Sources> open_sources(const CacheArguments& arguments, const cache::CacheOptions& options,
                              std::shared_ptr<cache::Cache>& cache) {
   io::FileSystem& fs = *PENSTOCK_TRY(io::process_file_system());
-  Sources sources{PENSTOCK_TRY(store::Selection::parse(arguments.sources, fs)), {}, {}};
+  Sources sources{PENSTOCK_TRY(store::Selection::parse(arguments.sources, fs)), {}, {}, {}};
   std::vector<std::unique_ptr<store::ObjectStore>> opened;
   for (const std::string& address : sources.selection.stores()) {
     opened.push_back(PENSTOCK_TRY(store::open_store(address, {.read_only = true})));
   }
-  PENSTOCK_TRY(check_directories(fs, options));
+  sources.made = PENSTOCK_TRY(check_directories(fs, options));
   cache = PENSTOCK_TRY(cache::Cache::open(options));
   for (const std::string& path : options.directories) {
     sources.cache_directories.push_back(
@@ -171,6 +179,7 @@ class Warming {
   void tell_problems() const;
   void tell_room(const cache::CacheStats& stats) const;
   std::string summary() const;
+  std::string made_text() const;
   std::string json(const cache::CacheStats& stats) const;
 
   const CacheArguments& arguments_;
@@ -250,6 +259,20 @@ std::string Warming::summary() const {
   return text + end + "\n";
 }
 
+// So that one sees when it is on the file system below a mount point.
+std::string Warming::made_text() const {
+  std::string text;
+  for (const std::string& path : sources_.made) {
+    const Result<io::LocalFileSystem*> fs = io::process_file_system();
+    const auto mount = fs.ok() ? mount_of(**fs, path) : std::nullopt;
+    text += fmt::format("made a new cache in {}{}\n", printable(path),
+                        mount ? fmt::format(", on the {} that is mounted at {}", mount->type,
+                                            printable(mount->point))
+                              : "");
+  }
+  return text;
+}
+
 std::string Warming::json(const cache::CacheStats& stats) const {
   const WarmProgress& totals = report_.totals;
   nlohmann::json failures = nlohmann::json::array();
@@ -261,6 +284,7 @@ std::string Warming::json(const cache::CacheStats& stats) const {
   const nlohmann::json report = {
       {"schema", 1},
       {"directories", arguments_.directories()},
+      {"made", sources_.made},
       {"objects", totals.objects},
       {"bytes", totals.bytes},
       {"fetched_bytes", totals.fetched_bytes},
@@ -286,7 +310,7 @@ int Warming::conclude(const cache::CacheStats& stats) {
   const bool failed =
       report_.totals.failed_objects > 0 || missing_count_ > 0 || stats.directories_off > 0;
   const int exit_code = report_.stopped ? kExitInterrupted : failed ? kExitFailed : kExitOk;
-  return print_cache("warm", arguments_.json ? json(stats) : summary(), exit_code);
+  return print_cache("warm", arguments_.json ? json(stats) : made_text() + summary(), exit_code);
 }
 
 }  // namespace

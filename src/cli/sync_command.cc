@@ -10,13 +10,13 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/mounts.h"
 #include "cli/output.h"
 #include "cli/sync_output.h"
 #include "penstock/io.h"
 #include "penstock/s3.h"
 #include "penstock/sync.h"
 #include "sync/stripe.h"
-#include "tune/mount_table.h"
 #include "tune/text.h"
 
 namespace penstock::cli {
@@ -108,12 +108,8 @@ Result<Places> open_places(const SyncArguments& arguments, const sync::Options& 
 
 std::string file_system_type(const sync::Place& place) {
   if (place.file_system == nullptr) return "";
-  const Result<std::string> table =
-      io::read_file(*place.file_system, "/proc/self/mountinfo", 16 * kMiB);
-  if (!table.ok()) return "";
-  const std::vector<tune::doctor::Mount> mounts = tune::doctor::parse_mountinfo(*table);
-  const tune::doctor::Mount* mount = tune::doctor::find_mount(mounts, place.directory);
-  return mount != nullptr ? mount->type : "";
+  const auto mount = mount_of(*place.file_system, place.directory);
+  return mount ? mount->type : "";
 }
 
 // Sets the striping of directories as they are made, and remembers what went wrong.
