@@ -9,6 +9,7 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import time
 import uuid
 
@@ -266,6 +267,7 @@ def test_failures_have_their_exit_code(tmp_path):
         (["from", "to", "--exclude", "a//b"], 2, "a//b"),
         (["from", "to", "--stripe", "4"], 2, "Lustre"),
         (["from", "to", "--no-such-option"], 2, "--no-such-option"),
+        (["from", "to", "--verbose", "--quiet"], 2, "--verbose excludes --quiet"),
         (["gs://bucket/x", "to"], 2, "gs://bucket/x"),
         (["missing", "to"], 1, "missing: no such file"),
         (["from", "from"], 2, "are the same"),
@@ -571,6 +573,46 @@ def test_a_signal_ends_it_while_s3_does_not_answer(tmp_path):
             run.send_signal(signal.SIGINT)
             assert run.wait(timeout=20) == 130
             assert time.monotonic() - begin < 3
+
+
+NO_S3 = {
+    "no HTTP": (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP"),
+    "a page": (
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>",
+        "is the endpoint right",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NO_S3)
+def test_an_endpoint_that_is_no_s3_is_named_as_such(tmp_path, kind):
+    answer, text = NO_S3[kind]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        env = {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.getsockname()[1]}",
+            "AWS_ACCESS_KEY_ID": "AKIA0123456789",
+            "AWS_SECRET_ACCESS_KEY": "secretsecretsecret",
+            "AWS_REGION": "us-east-1",
+        }
+        done = sync("s3://bucket-one/x", tmp_path / "to", check=False, env=env)
+        server.shutdown(socket.SHUT_RDWR)
+    assert done.returncode == 1
+    assert text in done.stderr.decode()
+    assert "AWS_ENDPOINT_URL" in done.stderr.decode()
 
 
 def test_s3_names_that_are_not_utf8_are_failures(s3, bucket, tmp_path):

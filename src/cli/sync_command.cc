@@ -313,10 +313,13 @@ void add_sync_command(CLI::App& app, Run& run) {
       ->add_option("--stripe", arguments->stripes,
                    "On Lustre: stripes of files in new directories; -1: all there are")
       ->type_name("N");
-  command->add_flag("--verbose", arguments->verbose, "Print every object that is copied");
+  CLI::Option* verbose =
+      command->add_flag("--verbose", arguments->verbose, "Print every object that is copied");
   CLI::Option* json =
       command->add_flag("--json", arguments->json, "Print JSON, one object per line");
-  command->add_flag("--quiet", arguments->quiet, "Print failures only")->excludes(json);
+  command->add_flag("--quiet", arguments->quiet, "Print failures only")
+      ->excludes(json)
+      ->excludes(verbose);
   command->footer(kFooter);
   command->callback([arguments, command, &run] {
     arguments->filters = given_filters(*command);

@@ -805,6 +805,7 @@ TEST(Run, AnObjectThatKeepsChangingIsAFailure) {
   ASSERT_THAT(report, IsOk());
   EXPECT_THAT(failed_keys(*report), ElementsAre("k"));
   EXPECT_EQ(report->failures[0].error.code, ErrorCode::kChanged);
+  EXPECT_THAT(failures_of(*report), HasSubstr("it changed while it was copied, 4 times in a row"));
   EXPECT_EQ(tree_of(fs, "/to"), (Tree{{"other", "o"}}));
 }
 
