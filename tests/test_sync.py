@@ -162,8 +162,12 @@ def test_one_file(tmp_path):
     fill(tmp_path / "from")
     sync(tmp_path / "from/dir2/file5.bin", tmp_path / "to")
     assert (tmp_path / "to" / "file5.bin").stat().st_size == 68 * MIB
+    # As cp would: a file in the place of a file, and into a directory or what will be one.
     sync(tmp_path / "from/dir1/file1.bin", tmp_path / "to" / "file5.bin")
     assert (tmp_path / "to" / "file5.bin").stat().st_size == 1
+    assert summary(tmp_path / "from/dir1/file1.bin", tmp_path / "to" / "file5.bin")["same"] == 1
+    sync(tmp_path / "from/dir1/file1.bin", tmp_path / "to" / "new")
+    assert (tmp_path / "to" / "new" / "file1.bin").stat().st_size == 1
 
 
 def test_special_files_are_skipped_and_named(tmp_path):

@@ -236,9 +236,12 @@ constexpr const char* kFooter =
     "  penstock sync ./imagenet s3://bucket/imagenet --exclude '*.tmp'\n"
     "  penstock sync /mnt/lustre/data /nvme/data --include '*.tar' --dry-run\n"
     "  penstock sync s3://a/x s3://b/y --delete\n\n"
-    "Patterns: '*' and '?' match within a name, '**' across folders; one with a '/' is matched "
-    "from\n"
-    "the top, any other at every level. The first that matches decides.\n"
+    "Patterns: '*' and '?' match within a name, '**' across folders; one with a '/' that is not "
+    "its\n"
+    "last is matched from the top, any other at every level; one that ends with '/' matches "
+    "folders\n"
+    "only. The first that matches decides; what none matches is taken, unless the first is an "
+    "include.\n"
     "Exit status: 0 all copied, 1 something failed, 2 wrong usage, 130 interrupted.";
 
 void add_places(CLI::App& command, SyncArguments& arguments) {
