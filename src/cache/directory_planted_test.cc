@@ -102,10 +102,21 @@ TEST_P(CacheDirectoryTest, NothingIsWrittenOrRemovedThroughALinkOnTheWay) {
   EXPECT_THAT(opened.error().detail, ::testing::HasSubstr(part + " is a symbolic link"));
 
   ASSERT_TRUE(succeeded(fs().remove(part)));
+  ASSERT_TRUE(succeeded(publish(*directory, key)));
+  ASSERT_TRUE(succeeded(fs().rename(root("entries"), base("all"))));
+  make_link(base("all"), root("entries"));
+  EXPECT_TRUE(failed_with(directory->drop(name_of(key)), ErrorCode::kInvalid));
+  EXPECT_TRUE(failed_with(publish(*directory, test_key(6000)), ErrorCode::kInvalid));
+  EXPECT_EQ(names_in(fs(), base("all")).size(), 1u);
+  ASSERT_TRUE(succeeded(fs().remove(root("entries"))));
+  ASSERT_TRUE(succeeded(fs().rename(base("all"), root("entries"))));
+
+  put_file(fs(), root("tmp/1-0123456789abcdef-1"), "of a dead member");
   ASSERT_TRUE(succeeded(fs().rename(root("tmp"), base("temporary"))));
   make_link(base("temporary"), root("tmp"));
   EXPECT_TRUE(failed_with(publish(*directory, key), ErrorCode::kInvalid));
-  EXPECT_THAT(names_in(fs(), base("temporary")), IsEmpty());
+  EXPECT_TRUE(failed_with(directory->sweep(), ErrorCode::kInvalid));
+  EXPECT_THAT(names_in(fs(), base("temporary")), ElementsAre("1-0123456789abcdef-1"));
 }
 
 TEST_P(CacheDirectoryTest, ScanTellsOursFromOthers) {
