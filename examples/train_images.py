@@ -1,4 +1,4 @@
-"""Trains a small convolutional network on shards made by `penstock pack images`, and shows where the
+"""Trains a small convolutional network on shards of `penstock pack images`, and shows where the
 time went.
 
     penstock pack images IMAGES_DIR SHARDS_DIR --shuffle

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -374,6 +375,25 @@ def test_check_names_planted_files_and_leaves_them(cache, data):
     assert show(cache)["foreign"] == 5
 
 
+@pytest.mark.parametrize("name", ["entries", "tmp", "members", "state", "index", "part"])
+def test_links_planted_in_a_cache_are_named_and_not_followed(tmp_path, cache, data, name):
+    run("warm", cache, data)
+    planted = entries_of(cache)[0].parent if name == "part" else cache / name
+    elsewhere = tmp_path / "elsewhere"
+    planted.rename(elsewhere)
+    planted.symlink_to(elsewhere)
+    before = {path: path.stat().st_mtime_ns for path in elsewhere.rglob("*")}
+    commands = [["warm", cache, data], ["show", cache], ["clear", cache, "--all"]]
+    for command in [*commands, ["check", cache], ["check", cache, "--repair"]]:
+        done = run(*command, check=False)
+        assert done.returncode == 1, done.stdout
+        assert f"{planted} is a symbolic link" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in elsewhere.rglob("*")} == before
+    planted.unlink()
+    elsewhere.rename(planted)
+    assert run_json("check", cache)["healthy"]
+
+
 def test_check_says_whose_leftovers_it_saw(cache, data):
     run("warm", cache, data)
     member = "999999-0123456789abcdef"
@@ -428,6 +448,25 @@ def test_clear_by_source(cache, data):
     assert entries_of(cache) == []
 
 
+def test_clear_takes_an_address_as_it_is_written_first(cache, data):
+    for folder in ("x[12]", "x1", "x2"):
+        (data / folder).mkdir()
+        (data / folder / "{a}").write_bytes(b"1")
+    run("warm", cache, data)
+
+    def folders():
+        return {f.split("/")[-2] for f in (s["folder"] for s in show(cache)["sources"])}
+
+    shown = next(s["folder"] for s in show(cache)["sources"] if "[" in s["folder"])
+    run("clear", cache, "--source", shown)
+    assert folders() == {"data", "extra", "x1", "x2"}
+    # With nothing of that name they are wildcards.
+    for path in (data / "x[12]" / "{a}", data / "x[12]"):
+        path.unlink() if path.is_file() else path.rmdir()
+    run("clear", cache, "--source", f"tree:{data}/x[12]")
+    assert folders() == {"data", "extra"}
+
+
 def test_clear_down_to_a_size(cache, data):
     run("warm", cache, data)
     cleared = run_json("clear", cache, "--to", "20MiB")["directories"][0]
@@ -480,9 +519,44 @@ def test_clear_while_another_uses_it(cache, data):
 def test_bad_arguments_are_refused_with_the_reason(cache, data, arguments, expected):
     words = [w.replace("CACHE", str(cache)).replace("DATA", str(data)) for w in arguments]
     done = run(*words, check=False)
-    assert done.returncode == 2, done.stderr
+    # What is typed wrong, or what is missing.
+    assert done.returncode == (1 if expected.startswith("there is no") else 2), done.stderr
     assert expected.lower() in done.stderr.lower()
     assert not cache.exists()
+
+
+def test_a_cache_is_not_inside_its_source_nor_inside_another(tmp_path, cache, data):
+    inside = run("warm", data / "cache", data, check=False)
+    assert inside.returncode == 2
+    assert "is a file of the cache itself" in inside.stderr
+    assert run("warm", data / "cache", f"{data}/*.tar").returncode == 0  # Beside it is fine.
+    run("warm", cache, data / "extra")
+    nested = run("warm", cache / "more", data / "extra", check=False)
+    assert nested.returncode == 2 and f"inside the cache {cache}" in nested.stderr
+    (tmp_path / "alias").symlink_to(cache)
+    for verb in (["warm", cache, data / "extra"], ["show", cache], ["check", cache]):
+        twice = run(*verb, "--cache-dir", tmp_path / "alias", check=False)
+        assert twice.returncode == 2 and "are the same" in twice.stderr
+
+
+def test_a_new_cache_says_where_it_is(cache, data):
+    first = run("warm", cache, data)
+    assert f"made a new cache in {cache}, on the " in first.stdout
+    assert "made a new cache" not in run("warm", cache, data).stdout
+    shown = show(cache)
+    point = pathlib.Path(shown["mount_point"])
+    assert point.is_mount() and point in (cache, *cache.parents)
+    assert f"the {shown['file_system']} that is mounted at {point}" in run("show", cache).stdout
+
+
+def test_no_room_for_small_objects_is_not_other_data(cache, tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    for i in range(600):
+        (folder / str(i)).write_bytes(b"x" * 100)
+    done = run("warm", cache, folder, "--quota", "4MiB")
+    assert "no room for" in done.stderr
+    assert "hold other data" not in done.stderr
 
 
 def test_a_cache_nearby_is_suggested(tmp_path, cache, data):
@@ -669,11 +743,12 @@ def test_s3_clear_by_address_and_as_shown(cache, bucket):
     assert show(cache)["entries"] == entries - 4 - 4 - 1
 
 
-def test_s3_errors_are_clear(cache, bucket):
+@pytest.mark.parametrize("keys", ["/x*", "/x", "/x/", ""])
+def test_s3_errors_are_clear(cache, bucket, keys):
     name, _ = bucket
-    done = run("warm", cache, f"s3://no-{name}/x*", check=False)
+    done = run("warm", cache, f"s3://no-{name}{keys}", check=False)
     assert done.returncode == 1
-    assert f"no-{name}" in done.stderr
+    assert f"there is no bucket 'no-{name}'" in done.stderr
 
 
 def test_s3_interrupt(cache, bucket):
@@ -722,3 +797,26 @@ def test_a_smaller_quota_holds_when_warming_ends(cache, data):
     again = run_json("warm", cache, data, "--quota", str(first["used_bytes"] // 2), check=False)
     assert again["used_bytes"] <= first["used_bytes"] // 2
     assert run_json("show", cache)["directories"][0]["used_bytes"] <= first["used_bytes"] // 2
+
+
+def test_an_interrupt_while_listing_says_so(cache):
+    """The server takes the request and never answers."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        env = {
+            **os.environ,
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "AWS_ACCESS_KEY_ID": "a",
+            "AWS_SECRET_ACCESS_KEY": "b",
+            "AWS_REGION": "us-east-1",
+        }
+        command = [PENSTOCK, "cache", "warm", str(cache), "s3://bucket-one/x"]
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as warming:
+            silent.settimeout(20)
+            silent.accept()
+            warming.send_signal(signal.SIGINT)
+            out, _ = warming.communicate(timeout=20)
+            assert warming.returncode == 130
+            assert "interrupted before anything was found" in out
+            assert "nothing to fetch" not in out

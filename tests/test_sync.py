@@ -9,6 +9,7 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import time
 import uuid
 
@@ -125,7 +126,7 @@ def test_checksum_delete_and_filters(tmp_path):
         tmp_path / "from", tmp_path / "to", "--checksum", "--delete", "--exclude", "*.keep"
     )
     assert report["copied"] == 1
-    assert report["deleted"] == 1
+    assert report["deleted"] == 2  # The directory too.
     assert (tmp_path / "to" / "extra.keep").exists()
     (tmp_path / "to" / "extra.keep").unlink()
     assert picture(tmp_path / "to") == picture(tmp_path / "from")
@@ -161,16 +162,31 @@ def test_one_file(tmp_path):
     fill(tmp_path / "from")
     sync(tmp_path / "from/dir2/file5.bin", tmp_path / "to")
     assert (tmp_path / "to" / "file5.bin").stat().st_size == 68 * MIB
+    # As cp would: a file in the place of a file, and into a directory or what will be one.
     sync(tmp_path / "from/dir1/file1.bin", tmp_path / "to" / "file5.bin")
     assert (tmp_path / "to" / "file5.bin").stat().st_size == 1
+    assert summary(tmp_path / "from/dir1/file1.bin", tmp_path / "to" / "file5.bin")["same"] == 1
+    sync(tmp_path / "from/dir1/file1.bin", tmp_path / "to" / "new")
+    assert (tmp_path / "to" / "new" / "file1.bin").stat().st_size == 1
 
 
 def test_special_files_are_skipped_and_named(tmp_path):
     fill(tmp_path / "from", links=False, large=False)
     os.mkfifo(tmp_path / "from" / "pipe")
     done = sync(tmp_path / "from", tmp_path / "to")
-    assert b"skipped pipe" in done.stderr
+    assert b"skipped pipe: neither a file nor a directory" in done.stderr
     assert not (tmp_path / "to" / "pipe").exists()
+    alone = sync(tmp_path / "from" / "pipe", tmp_path / "to", check=False)
+    assert alone.returncode == 2
+    assert b"neither a directory nor a regular file" in alone.stderr
+
+
+def test_unfinished_files_of_the_source_are_skipped_and_named(tmp_path):
+    fill(tmp_path / "from", links=False, odd=False, large=False)
+    (tmp_path / "from" / "dir0" / ".penstock-tmp-x").write_text("x")
+    done = sync(tmp_path / "from", tmp_path / "to")
+    assert b"skipped dir0/.penstock-tmp-x: an unfinished file of a sync" in done.stderr
+    assert b"1 skipped" in done.stdout
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -192,6 +208,41 @@ def test_read_only_directories_are_filled_first(tmp_path):
     assert picture(tmp_path / "to") == picture(tmp_path / "from")
     for side in ("from", "to"):
         (tmp_path / side / "dir0").chmod(0o755)
+
+
+@pytest.fixture(name="unprivileged")
+def fixture_unprivileged(tmp_path):
+    """A folder of somebody who is not root, and what a command of theirs begins with."""
+    home = tmp_path / "home"
+    home.mkdir()
+    if os.geteuid() != 0:
+        return home, []
+    os.chown(home, 65534, 65534)
+    for path in (tmp_path, *tmp_path.parents):
+        if path != pathlib.Path("/") and not path.stat().st_mode & 0o001:
+            path.chmod(path.stat().st_mode | 0o011)
+    prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if subprocess.run([*prefix, PENSTOCK, "--version"], capture_output=True).returncode != 0:
+        pytest.skip("nobody cannot run penstock here")
+    return home, prefix
+
+
+def test_read_only_directories_are_synced_more_than_once(unprivileged):
+    home, prefix = unprivileged
+
+    def run(script):
+        subprocess.run([*prefix, "sh", "-ec", script], cwd=home, check=True, timeout=60)
+
+    again = f"{PENSTOCK} sync from to --delete --quiet"
+    run("mkdir -p from/d/e; echo 1 > from/d/f; echo 1 > from/d/e/g; chmod 555 from/d/e from/d from")
+    run(again)
+    assert picture(home / "to") == picture(home / "from")
+    run("chmod 755 from/d/e from/d from; echo 22 > from/d/f; echo 3 > from/d/new; rm from/d/e/g")
+    run("chmod 555 from/d/e from/d from")
+    run(again)
+    assert picture(home / "to") == picture(home / "from")
+    assert stat.S_IMODE((home / "to").stat().st_mode) == 0o555
+    run("chmod -R u+w from to")
 
 
 def test_failures_have_their_exit_code(tmp_path):
@@ -220,6 +271,7 @@ def test_failures_have_their_exit_code(tmp_path):
         (["from", "to", "--exclude", "a//b"], 2, "a//b"),
         (["from", "to", "--stripe", "4"], 2, "Lustre"),
         (["from", "to", "--no-such-option"], 2, "--no-such-option"),
+        (["from", "to", "--verbose", "--quiet"], 2, "--verbose excludes --quiet"),
         (["gs://bucket/x", "to"], 2, "gs://bucket/x"),
         (["missing", "to"], 1, "missing: no such file"),
         (["from", "from"], 2, "are the same"),
@@ -430,12 +482,13 @@ def test_s3_to_s3(s3, bucket, tmp_path):
 
 
 def test_s3_markers_and_odd_keys(s3, bucket, tmp_path):
-    for key in ["dir/", "dir/file", "a//b", "up/../x", "fine", "fine/below"]:
-        s3.put_object(Bucket=bucket, Key=key, Body=key.encode())
+    for key in ["dir/", "dir/file", "a//b", "up/../x", "fine", "fine/below", "fine/deep/er"]:
+        body = b"" if key == "dir/" else key.encode()
+        s3.put_object(Bucket=bucket, Key=key, Body=body)
     done = sync(f"s3://{bucket}", tmp_path / "to", check=False)
     assert done.returncode == 1
-    assert b"skipped dir/" in done.stderr
-    for name in (b"a//", b"up/../", b"'fine' and 'fine/'"):
+    assert b"skipped dir/: an empty key" in done.stderr
+    for name in (b"a//", b"up/../", b"fine/below: 'fine' and 'fine/'", b"fine/deep/er: 'fine'"):
         assert name in done.stderr, done.stderr
     assert {key for key, value in picture(tmp_path / "to").items() if value[0] == "file"} == {
         b"dir/file",
@@ -450,6 +503,44 @@ def test_s3_a_folder_whose_first_key_is_a_mark(s3, bucket, tmp_path):
     assert (tmp_path / "to" / "a").exists()
     done = sync(f"s3://{bucket}/odd/", tmp_path / "odd", check=False)
     assert done.returncode == 1 and (tmp_path / "odd" / "ok").exists()
+
+
+def test_s3_bytes_under_a_key_that_ends_with_a_slash_are_a_failure(s3, bucket, tmp_path):
+    for key, body in [("p/", b"top"), ("p/dir/", b"12345"), ("p/dir/file", b"f"), ("empty/", b"")]:
+        s3.put_object(Bucket=bucket, Key=key, Body=body)
+    done = sync(f"s3://{bucket}/p", tmp_path / "to", check=False)
+    assert done.returncode == 1
+    assert f"{bucket}/p/dir/ ends with '/'".encode() in done.stderr
+    assert f"{bucket}/p/ ends with '/'".encode() in done.stderr
+    assert b"2 failed" in done.stdout
+    assert (tmp_path / "to" / "dir" / "file").read_bytes() == b"f"
+    # A folder that a console made, with nothing in it, is an empty one.
+    assert summary(f"s3://{bucket}/empty/", tmp_path / "none")["listed"] == 0
+
+
+def test_s3_delete_names_what_it_cannot_delete(s3, bucket, tmp_path):
+    fill_for_s3(tmp_path / "from")
+    sync(tmp_path / "from", f"s3://{bucket}/p")
+    for key in ("p/dir1/", "p/old/", "p/dir1//x"):
+        s3.put_object(Bucket=bucket, Key=key, Body=b"")
+    done = sync(tmp_path / "from", f"s3://{bucket}/p", "--delete")
+    assert b"skipped old/: only the target has it" in done.stderr
+    assert b"skipped dir1//: only the target has it" in done.stderr
+    assert b"2 skipped" in done.stdout  # Not the mark of a folder that is there.
+
+
+def test_s3_keys_that_are_too_long_are_foreseen(s3, bucket, tmp_path):
+    folder = tmp_path / "from" / "/".join(["x" * 200] * 4)
+    folder.mkdir(parents=True)
+    (folder / "fits").write_text("1")
+    (folder / ("y" * 200)).write_text("2")
+    prefix = "p" * 100
+    for options in (["--dry-run"], []):
+        done = sync(tmp_path / "from", f"s3://{bucket}/{prefix}", *options, check=False)
+        assert done.returncode == 1
+        assert b"its path has 1004 bytes: keys in" in done.stderr
+        assert b"at most 923" in done.stderr
+    assert len(keys_of(s3, bucket)) == 1
 
 
 def test_json_says_what_kept_it_from_beginning(tmp_path):
@@ -486,6 +577,46 @@ def test_a_signal_ends_it_while_s3_does_not_answer(tmp_path):
             run.send_signal(signal.SIGINT)
             assert run.wait(timeout=20) == 130
             assert time.monotonic() - begin < 3
+
+
+NO_S3 = {
+    "no HTTP": (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP"),
+    "a page": (
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>",
+        "is the endpoint right",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NO_S3)
+def test_an_endpoint_that_is_no_s3_is_named_as_such(tmp_path, kind):
+    answer, text = NO_S3[kind]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        env = {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.getsockname()[1]}",
+            "AWS_ACCESS_KEY_ID": "AKIA0123456789",
+            "AWS_SECRET_ACCESS_KEY": "secretsecretsecret",
+            "AWS_REGION": "us-east-1",
+        }
+        done = sync("s3://bucket-one/x", tmp_path / "to", check=False, env=env)
+        server.shutdown(socket.SHUT_RDWR)
+    assert done.returncode == 1
+    assert text in done.stderr.decode()
+    assert "AWS_ENDPOINT_URL" in done.stderr.decode()
 
 
 def test_s3_names_that_are_not_utf8_are_failures(s3, bucket, tmp_path):

@@ -20,8 +20,8 @@
 // the largest floor of those alive hold. Fills are published by rename; one process at a time, by a lock
 // that dies with it, evicts. Nothing that a killed process leaves behind is in anyone's way.
 //
-// A drive that fails, fills up or hangs is switched off, with one warning, and tried again every few
-// seconds; meanwhile its share is read from the source.
+// A drive that fails or hangs is switched off, with one warning, and tried again every few seconds;
+// meanwhile its share is read from the source. On one that is full nothing new is kept.
 #pragma once
 
 #include <chrono>
@@ -39,7 +39,8 @@ namespace penstock::cache {
 
 struct CacheOptions {
   // One per drive; entries are spread over them by hash, and a lost one only costs its share. Made
-  // when missing. A directory with anything else in it is refused.
+  // when missing. Refused: a directory with anything else in it, one inside another cache, and the
+  // same one twice, by whatever path.
   std::vector<std::string> directories;
   // For each directory: bytes, or a share of its file system.
   SizeOrPercent quota = {.fraction = 0.8};
@@ -47,8 +48,9 @@ struct CacheOptions {
   SizeOrPercent free_floor = {.fraction = 0.05};
   // The unit of fetching and keeping. A power of two, 256 KiB to 16 MiB.
   uint64_t window_bytes = 4 * kMiB;
-  // The ceiling on memory for windows and transfers; at least 16 windows. On top come the evictor's
-  // index, with at most 64 bytes per entry, and 32 MiB per directory for tables and checksums.
+  // The ceiling on memory for windows and transfers; at least 16 windows. On top come, per directory,
+  // up to 24 MiB (where windows have 4 MiB) for the checksums of open entries and other tables; and
+  // in the one process that evicts 8 MiB, and at most 64 bytes per entry.
   uint64_t memory_bytes = 256 * kMiB;
   // How files of the cache are read and written; where direct is not possible, buffered. Direct
   // leaves the page cache to others; buffered is faster where the hot set fits in free memory.
@@ -89,8 +91,9 @@ struct CacheStats {
 class Cache {
  public:
   // Does not wait for a scan: entries are served at once, and counted in the background. kInvalid
-  // for options that make no sense; a directory that cannot be used is switched off, not an error,
-  // unless all are.
+  // for options that make no sense and for a directory that is no cache, kUnsupported for one of a
+  // newer version: they are refused. One that cannot be used for other reasons (its drive fails, it
+  // may not be written, it is damaged) is switched off, and no error, unless all are.
   static Result<std::shared_ptr<Cache>> open(const CacheOptions& options);
   virtual ~Cache() = default;
 
@@ -147,7 +150,7 @@ class CachedStore : public store::ObjectStore {
  public:
   virtual std::unique_ptr<Stager> make_stager(const StageOptions& options) = 0;
 
-  // Has these bytes on a drive afterwards: answers how many had to be fetched. `verify` also reads
+  // Has these bytes on a drive afterwards: answers how many bytes had to be fetched. `verify` also reads
   // and checks what is there already. kNoSpace when the cache has no room that this could take.
   virtual void async_stage(Range range, bool verify, store::CallOptions options,
                            store::Done<uint64_t> done) = 0;

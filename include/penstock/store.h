@@ -119,8 +119,10 @@ struct ListPage {
   std::vector<ObjectInfo> objects;   // Sorted by key.
   std::vector<std::string> folders;  // Sorted; each ends with '/'.
   // Keys and folders of S3 that no store can name ("dir/", "a//b", "../x"), for those who want to
-  // know of them. They do not count for the limit, and a page may have nothing else.
-  std::vector<std::string> odd;
+  // know of them; of a folder only the key is set. Where the store is a folder of the bucket, the
+  // object that has its name with '/' is one of them, with the key "". They do not count for the
+  // limit, and a page may have nothing else.
+  std::vector<ObjectInfo> odd;
   std::optional<std::string>
       next;  // start_after for the next page; nothing when this was the last.
 };
@@ -135,6 +137,7 @@ struct Capabilities {
   bool put_if_absent = true;
   bool shared = true;     // Other machines may see and change it.
   bool any_bytes = true;  // Keys need not be UTF-8.
+  uint32_t key_bytes_max = 1024;
 };
 
 // A large object written piece by piece, in bounded memory. Nothing is visible before finish();

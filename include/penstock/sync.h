@@ -14,8 +14,8 @@
 // - Nothing is written outside the target: names that would leave it, or that it cannot hold, are
 //   errors of their own and do not stop the rest.
 // - Errors of single objects are collected, and the rest goes on; run() fails only when nothing
-//   can be done at all (a listing that cannot be read makes its folder an error, and with it
-//   nothing in that folder is deleted).
+//   can be done at all (a listing that cannot be read makes its folder an error).
+// - What only the target has is deleted last, and not after any error.
 // - Memory is bounded by `memory_bytes` and the names of the largest directories, whatever the
 //   number of objects.
 //
@@ -61,8 +61,9 @@ struct PlaceOptions {
   std::stop_token stop = {};  // Asking S3 may take long: kCancelled.
 };
 // A path, "tree:/path", "s3://bucket/prefix", with or without '/' at the end. A path or key that is one
-// object is a place with only_key, in the folder that holds it; without `create` an S3 prefix is
-// asked for, and must hold something. kNotFound names what is missing; kInvalid what was expected.
+// object is a place with only_key, in the folder that holds it; without `create` S3 is asked: a bucket
+// must be there, and a prefix hold something. kNotFound names what is missing; kInvalid what was
+// expected.
 Result<std::unique_ptr<Place>> open_place(const std::string& address, const PlaceOptions& options);
 
 // "*.tar", "train/**", "/top.txt": '*' and '?' do not match '/', "**" does; a pattern with a '/' in it
@@ -85,7 +86,7 @@ struct Progress {
   uint64_t to_copy = 0, to_copy_bytes = 0;  // Found to differ so far.
   uint64_t copied = 0, copied_bytes = 0;    // Of these, at the target.
   uint64_t moved_bytes = 0;                 // Read for copying, also of what is still under way.
-  uint64_t deleted = 0;
+  uint64_t deleted = 0;                     // Directories too.
   uint64_t failed = 0;
 };
 
@@ -107,9 +108,12 @@ struct Options {
   bool dry_run = false;
   bool verify = true;
   std::vector<Filter> filters;
-  uint64_t bytes_per_second = 0;       // 0: no limit.
-  uint64_t memory_bytes = 512 * kMiB;  // For what is being copied. At least 16 MiB.
-  uint64_t part_bytes = 16 * kMiB;     // Objects above two of these go in ranges. At least 4 KiB.
+  uint64_t bytes_per_second = 0;  // 0: no limit.
+  // For what is being copied. At least 16 MiB; but an upload in parts to S3 holds four of them,
+  // whatever this says.
+  uint64_t memory_bytes = 512 * kMiB;
+  // Objects above two of these go in ranges; to a store, above four. At least 4 KiB.
+  uint64_t part_bytes = 16 * kMiB;
   std::stop_token stop = {};
   // Called now and then, from one thread at a time.
   std::function<void(const Progress&)> on_progress = {};
@@ -120,11 +124,18 @@ struct Options {
   std::function<void(const std::string& path)> on_directory = {};
 };
 
+// Something that is no object: a link that leads out, a device, S3's mark of a folder, an unfinished
+// file; or that stays at the target because nothing can name it.
+struct Skip {
+  std::string key;
+  std::string why;
+};
+
 struct Report {
   Progress totals;
   std::vector<Failure> failures;  // The first 100.
-  uint64_t skipped = 0;           // Not objects: links that lead out, devices, S3 folder markers.
-  std::vector<std::string> skipped_names;  // The first 20.
+  uint64_t skipped = 0;
+  std::vector<Skip> skips;  // The first 20.
   Nanoseconds time{0};
   bool stopped = false;  // By `stop`.
 };

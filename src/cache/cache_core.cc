@@ -61,7 +61,7 @@ Result<std::shared_ptr<Cache>> Cache::open(const CacheOptions& given) {
       io::BufferProvider::create({.budget_bytes = options.memory_bytes,
                                   .registrar = local != nullptr ? local->registrar() : nullptr}));
   const auto core = std::make_shared<CacheCore>(options, *fs, std::move(buffers));
-  PENSTOCK_TRY(core->check_directories());
+  PENSTOCK_TRY(core->check_directories(*fs));
   return std::shared_ptr<Cache>(core);
 }
 
@@ -92,19 +92,21 @@ CacheCore::~CacheCore() {
   tasks_.finish();
 }
 
-Result<void> CacheCore::check_directories() {
+Result<void> CacheCore::check_directories(io::FileSystem& fs) {
   Result<void> first;
-  size_t usable = 0;
-  for (const auto& tier : tiers_) {
-    const Result<void> tried = tier->wait_tried(deadline_in(options_.slow_after));
-    if (tried.ok()) ++usable;
-    if (tried.ok()) wait_for_room(*tier);
-    if (tried.ok()) continue;
+  std::vector<std::string> usable;  // Those that hang are not looked at any more.
+  for (size_t i = 0; i < tiers_.size(); ++i) {
+    const Result<void> tried = tiers_[i]->wait_tried(deadline_in(options_.slow_after));
+    if (tried.ok()) {
+      usable.push_back(options_.directories[i]);
+      wait_for_room(*tiers_[i]);
+      continue;
+    }
     const ErrorCode code = tried.error().code;
     if (code == ErrorCode::kInvalid || code == ErrorCode::kUnsupported) return tried;
     if (first.ok()) first = tried;
   }
-  return usable > 0 ? Result<void>() : first;
+  return usable.empty() ? first : check_apart(fs, usable);
 }
 
 Tier& CacheCore::tier_for(const EntryId& id) {

@@ -58,7 +58,7 @@ class CacheCore final : public Cache {
 
   // A directory that cannot be used now is no error: it is tried again. One that holds something
   // else was mistyped, and none at all is no cache.
-  Result<void> check_directories();
+  Result<void> check_directories(io::FileSystem& fs);
 
   void set_quota(SizeOrPercent quota) override;
   CacheStats stats() const override;

@@ -41,17 +41,19 @@ class Directory final : public CacheDirectory {
   Result<void> drop(const EntryName& name) override;
   Result<void> scan(const std::function<bool(const EntryName&)>& visit,
                     const std::function<void(const std::string&)>& foreign) override;
-  Result<void> sweep() override { return sweep_members(fs_, path_, member_); }
+  Result<void> sweep() override;
   Result<void> probe() override;
   Result<io::SpaceInfo> space() override { return fs_.space(path_); }
 
  private:
+  std::string part_of(const char* name) const { return fmt::format("{}/{}", path_, name); }
   std::string parent_of(const EntryName& name) const {
     return fmt::format("{}/{}/{}", path_, kEntriesName, fan_out(name));
   }
   std::string new_temporary() {
     return fmt::format("{}/{}/{}-{}", path_, kTemporaryName, member_, counter_++);
   }
+  Result<void> check_no_links(std::initializer_list<std::string> directories);
   Result<void> write_file(const std::string& path, io::MemorySlice file);
   Result<void> move_in(const std::string& temporary, const EntryName& name);
   Result<void> check_drive(const std::string& temporary);
@@ -71,6 +73,18 @@ Result<std::unique_ptr<io::File>> Directory::open_entry(const EntryName& name) {
     return make_error(ErrorCode::kNotFound, fmt::format("{} is not an entry of ours", path));
   }
   return file;
+}
+
+// Opening has looked at all of them; this is for what was planted since.
+Result<void> Directory::check_no_links(std::initializer_list<std::string> directories) {
+  for (const std::string& directory : directories) {
+    const Result<io::FileInfo> info = fs_.stat_link(directory);
+    if (!info.ok() && info.error().code != ErrorCode::kNotFound) return info.error();
+    if (!info.ok() || info->kind != io::FileKind::kSymlink) continue;
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("{} is a symbolic link, which none in a cache is", directory));
+  }
+  return {};
 }
 
 Result<void> Directory::write_file(const std::string& path, io::MemorySlice file) {
@@ -104,6 +118,7 @@ Result<void> Directory::publish(const EntryName& name, io::MemorySlice file) {
     return make_error(ErrorCode::kInvalid,
                       fmt::format("cache entry {} of {} bytes", name.text(), file.size));
   }
+  PENSTOCK_TRY(check_no_links({part_of(kTemporaryName), part_of(kEntriesName), parent_of(name)}));
   const std::string temporary = new_temporary();
   Result<void> done = write_file(temporary, file);
   if (done.ok()) done = move_in(temporary, name);
@@ -113,6 +128,7 @@ Result<void> Directory::publish(const EntryName& name, io::MemorySlice file) {
 }
 
 Result<void> Directory::drop(const EntryName& name) {
+  PENSTOCK_TRY(check_no_links({part_of(kEntriesName), parent_of(name)}));
   const std::string path = path_of(name);
   const Result<std::unique_ptr<io::File>> file =
       fs_.open(path, {.access = io::Access::kWrite, .plain_only = true});
@@ -129,6 +145,11 @@ Result<void> Directory::drop(const EntryName& name) {
 Result<void> Directory::scan(const std::function<bool(const EntryName&)>& visit,
                              const std::function<void(const std::string&)>& foreign) {
   return scan_entries(fs_, fmt::format("{}/{}", path_, kEntriesName), visit, foreign);
+}
+
+Result<void> Directory::sweep() {
+  PENSTOCK_TRY(check_no_links({part_of(kTemporaryName), part_of(kMembersName)}));
+  return sweep_members(fs_, path_, member_);
 }
 
 Result<void> Directory::check_drive(const std::string& temporary) {

@@ -27,8 +27,9 @@ namespace penstock::cache {
 class CacheDirectory {
  public:
   // Makes it when missing or empty. kInvalid when it holds something else; kUnsupported when a
-  // newer version made it; kCorrupt when the file that says so is damaged; what the file system says
-  // otherwise. `fs` outlives it.
+  // newer version made it; kCorrupt when the file that says so is damaged, or a link or the like
+  // stands where a cache has a file or directory; what the file system says otherwise. `fs` outlives
+  // it.
   // `must_exist`: kNotFound instead of making it, and nothing is written: for tools that only look,
   // and for coming back to a drive, whose mount point may be empty because it is gone.
   static Result<std::unique_ptr<CacheDirectory>> open(io::FileSystem& fs, std::string path,
@@ -44,13 +45,13 @@ class CacheDirectory {
   // no plain file stands in its place: none is followed or waited for.
   virtual Result<std::unique_ptr<io::File>> open_entry(const EntryName& name) = 0;
   // Writes `file` (sealed, of name.file_bytes()) under a temporary name and renames it. Replaces
-  // what is there; kInvalid when that is a directory. kBusy: somebody took our temporary file for
+  // what is there; kInvalid when that is a directory, or where a link was planted on the way. kBusy: somebody took our temporary file for
   // that of a dead process, which happens only to members without a lock. On failure nothing is
   // left, unless removing fails too.
   virtual Result<void> publish(const EntryName& name, io::MemorySlice file) = 0;
   // Removes it and gives its space back at once, even where others have it open: they will read it
-  // short. A file that has a second name, a link and the like are only unlinked. Not there: fine. The
-  // answer is whether it is gone.
+  // short. A file that has a second name, a link and the like are only unlinked. Not there: fine.
+  // kInvalid where a link was planted on the way: it is not ours. The answer is whether it is gone.
   virtual Result<void> drop(const EntryName& name) = 0;
 
   // Every file under entries/ with a proper name, in no order, until `visit` returns false (which may

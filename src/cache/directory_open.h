@@ -19,6 +19,14 @@ inline constexpr const char* kMembersName = "members";
 // kUnsupported, kCorrupt as CacheDirectory::open.
 Result<void> check_marker(std::string_view marker, const std::string& path);
 
+// Whether it names one of the 256 parts of the entries.
+bool is_part_name(std::string_view name);
+
+// The whole of a small file, as io::read_file; kInvalid where anything but a plain file stands: no
+// link is followed, no pipe waited for.
+Result<std::string> read_plain_file(io::FileSystem& fs, const std::string& path,
+                                    uint64_t limit_bytes);
+
 // As CacheDirectory::open.
 Result<void> prepare_directory(io::FileSystem& fs, const std::string& root, bool must_exist);
 

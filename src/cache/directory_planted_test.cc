@@ -51,13 +51,72 @@ TEST_P(CacheDirectoryTest, PartsOfTheLayoutAreNoLinks) {
   for (const char* name : {"entries", "tmp", "members"}) {
     ASSERT_TRUE(succeeded(fs().remove_directory(root(name))));
     make_link("..", root(name));
-    EXPECT_TRUE(failed_with(try_open(), ErrorCode::kInvalid)) << name;
+    for (const bool must_exist : {false, true}) {
+      const auto opened = try_open(must_exist);
+      EXPECT_TRUE(failed_with(opened, ErrorCode::kCorrupt)) << name;
+      EXPECT_THAT(opened.error().detail, ::testing::HasSubstr(root(name) + " is a symbolic link"));
+    }
     ASSERT_TRUE(succeeded(fs().remove(root(name))));
     put_file(fs(), root(name), "");
-    EXPECT_TRUE(failed_with(try_open(), ErrorCode::kInvalid)) << name;
+    EXPECT_TRUE(failed_with(try_open(), ErrorCode::kCorrupt)) << name;
     ASSERT_TRUE(succeeded(fs().remove(root(name))));
     EXPECT_TRUE(succeeded(try_open())) << name;
   }
+}
+
+TEST_P(CacheDirectoryTest, FilesOfTheLayoutAreNoLinks) {
+  ASSERT_NE(open(), nullptr);
+  for (const char* name : {"penstock-cache", "state", "index", "evictor.lock"}) {
+    if (fs().stat_link(root(name)).ok()) {
+      ASSERT_TRUE(succeeded(fs().rename(root(name), base("victim"))));
+    } else {
+      put_file(fs(), base("victim"), "precious");
+    }
+    const std::string precious = get_file(fs(), base("victim"));
+    make_link(base("victim"), root(name));
+    for (const bool must_exist : {false, true}) {
+      const auto opened = try_open(must_exist);
+      EXPECT_TRUE(failed_with(opened, ErrorCode::kCorrupt)) << name;
+      EXPECT_THAT(opened.error().detail, ::testing::HasSubstr(root(name) + " is a symbolic link"));
+    }
+    EXPECT_EQ(get_file(fs(), base("victim")), precious);
+    ASSERT_TRUE(succeeded(fs().rename(base("victim"), root(name))));
+  }
+}
+
+TEST_P(CacheDirectoryTest, NothingIsWrittenOrRemovedThroughALinkOnTheWay) {
+  const auto directory = open();
+  const EntryKey key = test_key(5000);
+  ASSERT_TRUE(succeeded(publish(*directory, key)));
+  const std::string part = io::parent_path(directory->path_of(name_of(key)));
+  ASSERT_TRUE(succeeded(fs().rename(part, base("elsewhere"))));
+  make_link(base("elsewhere"), part);
+  const std::vector<std::string> before = names_in(fs(), base("elsewhere"));
+
+  EXPECT_TRUE(failed_with(directory->drop(name_of(key)), ErrorCode::kInvalid));
+  ASSERT_TRUE(succeeded(fs().remove(base("elsewhere/" + name_of(key).text()))));
+  EXPECT_TRUE(failed_with(publish(*directory, key), ErrorCode::kInvalid));
+  EXPECT_EQ(names_in(fs(), base("elsewhere")).size(), before.size() - 1);
+  const auto opened = try_open();
+  EXPECT_TRUE(failed_with(opened, ErrorCode::kCorrupt));
+  EXPECT_THAT(opened.error().detail, ::testing::HasSubstr(part + " is a symbolic link"));
+
+  ASSERT_TRUE(succeeded(fs().remove(part)));
+  ASSERT_TRUE(succeeded(publish(*directory, key)));
+  ASSERT_TRUE(succeeded(fs().rename(root("entries"), base("all"))));
+  make_link(base("all"), root("entries"));
+  EXPECT_TRUE(failed_with(directory->drop(name_of(key)), ErrorCode::kInvalid));
+  EXPECT_TRUE(failed_with(publish(*directory, test_key(6000)), ErrorCode::kInvalid));
+  EXPECT_EQ(names_in(fs(), base("all")).size(), 1u);
+  ASSERT_TRUE(succeeded(fs().remove(root("entries"))));
+  ASSERT_TRUE(succeeded(fs().rename(base("all"), root("entries"))));
+
+  put_file(fs(), root("tmp/1-0123456789abcdef-1"), "of a dead member");
+  ASSERT_TRUE(succeeded(fs().rename(root("tmp"), base("temporary"))));
+  make_link(base("temporary"), root("tmp"));
+  EXPECT_TRUE(failed_with(publish(*directory, key), ErrorCode::kInvalid));
+  EXPECT_TRUE(failed_with(directory->sweep(), ErrorCode::kInvalid));
+  EXPECT_THAT(names_in(fs(), base("temporary")), ElementsAre("1-0123456789abcdef-1"));
 }
 
 TEST_P(CacheDirectoryTest, ScanTellsOursFromOthers) {
@@ -119,6 +178,17 @@ TEST_P(CacheDirectoryTest, OnlyAnEmptyDirectoryBecomesACache) {
   put_file(fs(), root(), "a file");
   EXPECT_TRUE(failed_with(try_open(), ErrorCode::kInvalid));
   EXPECT_TRUE(failed_with(try_open(/*must_exist=*/true), ErrorCode::kInvalid));
+}
+
+TEST_P(CacheDirectoryTest, NoCacheIsMadeInsideAnother) {
+  ASSERT_NE(open(), nullptr);
+  make_link(root(), base("alias"));
+  for (const std::string& path : {root("entries/sub"), root("sub/deep"), base("alias/sub")}) {
+    const auto opened = CacheDirectory::open(fs(), path, io::CacheMode::kDirect);
+    EXPECT_TRUE(failed_with(opened, ErrorCode::kInvalid)) << path;
+    EXPECT_THAT(opened.error().detail, ::testing::HasSubstr("inside the cache"));
+    EXPECT_TRUE(failed_with(fs().stat(path), ErrorCode::kNotFound)) << path;
+  }
 }
 
 TEST_P(CacheDirectoryTest, MarkersOfOthersAreRefused) {

@@ -8,18 +8,12 @@ namespace penstock::cache {
 
 namespace {
 
-bool is_part(const io::DirectoryEntry& entry) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  return entry.kind == io::FileKind::kDirectory && entry.name.size() == 2 &&
-         entry.name.find_first_not_of(kDigits) == std::string::npos;
-}
-
 // At most 256 names.
 Result<std::vector<std::string>> parts_of(io::FileSystem& fs, const std::string& entries,
                                           const std::function<void(const std::string&)>& foreign) {
   std::vector<std::string> parts;
   PENSTOCK_TRY(fs.list(entries, [&](const io::DirectoryEntry& entry) {
-    if (is_part(entry)) {
+    if (entry.kind == io::FileKind::kDirectory && is_part_name(entry.name)) {
       parts.push_back(entry.name);
     } else if (foreign) {
       foreign(fmt::format("{}/{}", entries, entry.name));

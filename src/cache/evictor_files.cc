@@ -39,7 +39,7 @@ Result<std::unique_ptr<io::FileLock>> lock_evictor(const CacheDirectory& directo
 
 Result<void> Evictor::read_index() {
   const std::unique_ptr<io::File> file =
-      PENSTOCK_TRY(directory_.file_system().open(index_path(directory_), {}));
+      PENSTOCK_TRY(directory_.file_system().open(index_path(directory_), {.plain_only = true}));
   const io::FileInfo info = PENSTOCK_TRY(file->stat());
   uint64_t at = 0;
   return policy_->restore(info.size, [&](std::span<std::byte> into) -> Result<size_t> {
@@ -53,7 +53,9 @@ void Evictor::load(TickErrors& errors) {
   const Result<void> restored = read_index();
   if (!restored.ok()) {
     const ErrorCode code = restored.error().code;
-    if (code != ErrorCode::kCorrupt && code != ErrorCode::kUnsupported)
+    // kInvalid: it is no plain file. The next index is renamed over it.
+    if (code != ErrorCode::kCorrupt && code != ErrorCode::kUnsupported &&
+        code != ErrorCode::kInvalid)
       return errors.note(restored.error());
     log_info("what a cache had learnt cannot be read; it begins anew",
              {{"directory", directory_.path()}, {"reason", restored.error().detail}});

@@ -147,7 +147,8 @@ TEST_F(KeeperInheritedTest, WhereNobodyCanBeFoundThereIsNoRoom) {
     failed = true;
     over.wait();
   };
-  io::FaultyFileSystem faulty({.fail_at = 1, .only = io::CallKind::kList}, fs_);
+  // The first is that of opening the directory.
+  io::FaultyFileSystem faulty({.fail_at = 2, .only = io::CallKind::kList}, fs_);
   TestMember evictor(faulty, kPath, options);
   ASSERT_TRUE(eventually([&] { return failed.load(); }));
   EXPECT_EQ(evictor.keeper->room_bytes(), 0u);

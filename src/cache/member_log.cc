@@ -119,7 +119,8 @@ Result<LogReader::Progress> LogReader::read(const std::vector<uint32_t>& files, 
 
 Result<bool> LogReader::read_file(uint64_t& budget, bool finished, Progress& progress,
                                   const std::function<void(const LogRecord&)>& visit) {
-  Result<std::unique_ptr<io::File>> file = fs_.open(log_path(folder_, member_, at_.file), {});
+  Result<std::unique_ptr<io::File>> file =
+      fs_.open(log_path(folder_, member_, at_.file), {.plain_only = true});
   if (!file.ok() && file.error().code == ErrorCode::kNotFound) return true;
   if (!file.ok()) return file.error();
   std::vector<std::byte> bytes(kReadBytes);

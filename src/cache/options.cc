@@ -2,9 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <bit>
 #include <filesystem>
+
+#include "store/tree_files.h"
 
 namespace penstock::cache {
 
@@ -18,21 +19,54 @@ Error refuse(std::string text) {
   return make_error(ErrorCode::kInvalid, std::move(text));
 }
 
+bool is_inside(std::string_view path, std::string_view above) {
+  return path.starts_with(above) && (above == "/" || path.substr(above.size()).starts_with('/'));
+}
+
+// `paths` by what they really are; the names are for people.
+Result<void> check_paths_apart(const std::vector<std::string>& names,
+                               const std::vector<std::string>& paths) {
+  for (size_t i = 0; i < paths.size(); ++i) {
+    for (size_t k = 0; k < paths.size(); ++k) {
+      if (i < k && paths[i] == paths[k]) {
+        return refuse(names[i] == names[k]
+                          ? fmt::format("the cache directory {} was given twice", names[i])
+                          : fmt::format("the cache directories {} and {} are the same: it was "
+                                        "given twice",
+                                        names[i], names[k]));
+      }
+      if (i != k && is_inside(paths[i], paths[k])) {
+        return refuse(
+            fmt::format("the cache directory {} lies inside {}, another one", names[i], names[k]));
+      }
+    }
+  }
+  return {};
+}
+
 Result<void> check_directories(std::vector<std::string> directories) {
   if (directories.empty()) return refuse("a cache needs at least one directory");
   for (std::string& directory : directories) {
     if (directory.empty()) return refuse("the path of a cache directory is empty");
     directory = normal_directory(directory, false);
   }
-  std::sort(directories.begin(), directories.end());
-  const auto twice = std::adjacent_find(directories.begin(), directories.end());
-  if (twice != directories.end()) {
-    return refuse(fmt::format("the cache directory {} was given twice", *twice));
-  }
-  return {};
+  return check_paths_apart(directories, directories);
 }
 
 }  // namespace
+
+Result<void> check_apart(io::FileSystem& fs, const std::vector<std::string>& directories) {
+  std::vector<std::string> there;
+  std::vector<std::string> real;
+  for (const std::string& directory : directories) {
+    Result<std::string> path = directory.starts_with('/') ? store::real_path(fs, directory)
+                                                          : Result<std::string>(directory);
+    if (!path.ok()) continue;
+    there.push_back(directory);
+    real.push_back(std::move(*path));
+  }
+  return check_paths_apart(there, real);
+}
 
 std::string normal_directory(const std::string& path, bool local) {
   if (path.empty()) return path;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "io/memory_file_system.h"
+
 namespace penstock::cache {
 namespace {
 
@@ -26,11 +28,28 @@ TEST(CacheOptions, WhatMakesNoSenseIsRefusedByName) {
   refused([](CacheOptions& o) { o.directories = {"/a", ""}; }, "empty");
   refused([](CacheOptions& o) { o.directories = {"/a", "/a/"}; }, "twice");
   refused([](CacheOptions& o) { o.directories = {"/x/../a", "/a"}; }, "twice");
+  refused([](CacheOptions& o) { o.directories = {"/a", "/a-b", "/a/b"}; }, "/a/b lies inside /a");
   refused([](CacheOptions& o) { o.window_bytes = 3 * kMiB; }, "power of two");
   refused([](CacheOptions& o) { o.window_bytes = 64 * kKiB; }, "power of two");
   refused([](CacheOptions& o) { o.memory_bytes = kMiB; }, "memory");
   refused([](CacheOptions& o) { o.quota = {.bytes = 0}; }, "quota");
   refused([](CacheOptions& o) { o.slow_after = Nanoseconds(0); }, "slow_after");
+}
+
+TEST(CacheOptions, DirectoriesAreTheSameByWhateverPath) {
+  io::MemoryFileSystem fs;
+  for (const char* path : {"/a", "/a/b", "/a-b"}) ASSERT_TRUE(fs.make_directory(path).ok());
+  ASSERT_TRUE(fs.make_symlink("a", "/alias").ok());
+  EXPECT_TRUE(check_apart(fs, {"/a", "/a-b", "/missing"}).ok());
+  const auto refused = [&](const std::vector<std::string>& directories, std::string_view words) {
+    const Result<void> checked = check_apart(fs, directories);
+    ASSERT_FALSE(checked.ok()) << words;
+    EXPECT_EQ(checked.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(checked.error().detail.find(words), std::string::npos) << checked.error().detail;
+  };
+  refused({"/a-b", "/alias", "/a"}, "/alias and /a are the same");
+  refused({"/alias/b", "/a"}, "/alias/b lies inside /a");
+  refused({"/a", "/alias/b"}, "/alias/b lies inside /a");
 }
 
 TEST(CacheOptions, ADirectoryHasOneName) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "cache/directory_open.h"
 #include "penstock/frame.h"
 
 namespace penstock::cache {
@@ -175,8 +176,11 @@ Result<State> parse_state(std::span<const std::byte> bytes) {
 }
 
 Result<State> read_state(io::FileSystem& fs, const std::string& path) {
-  const std::string bytes = PENSTOCK_TRY(io::read_file(fs, path, kStateBytesMax));
-  return parse_state(std::as_bytes(std::span(bytes)));
+  const Result<std::string> bytes = read_plain_file(fs, path, kStateBytesMax);
+  // The next state is renamed over whatever stands there.
+  if (!bytes.ok() && bytes.error().code == ErrorCode::kInvalid) return corrupt("not a plain file");
+  if (!bytes.ok()) return bytes.error();
+  return parse_state(std::as_bytes(std::span(*bytes)));
 }
 
 namespace {

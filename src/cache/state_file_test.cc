@@ -44,6 +44,18 @@ TEST(StateFile, RoundTrips) {
   EXPECT_EQ(state.row_of(member_hash("18-00000000000000bc")), nullptr);
 }
 
+// Whoever planted it: it is not followed, and the next state takes its place.
+TEST(StateFile, ALinkIsTakenForDamageAndReplaced) {
+  io::MemoryFileSystem fs;
+  const std::string good = encode_state(example());
+  ASSERT_THAT(replace_file(fs, "/t", "/victim", good), IsOk());
+  ASSERT_THAT(fs.make_symlink("/victim", "/state"), IsOk());
+  EXPECT_THAT(read_state(fs, "/state"), FailsWith(ErrorCode::kCorrupt));
+  ASSERT_THAT(replace_file(fs, "/t", "/state", encode_state({})), IsOk());
+  EXPECT_EQ(*read_state(fs, "/state"), State{});
+  EXPECT_EQ(*read_state(fs, "/victim"), example());
+}
+
 TEST(StateFile, DamageIsNoticed) {
   const std::string good = encode_state(example());
   for (size_t length = 0; length < good.size(); ++length) {

@@ -10,6 +10,7 @@
 
 #include "base/rate_limiter.h"
 #include "base/thread_pool.h"
+#include "cache/entry.h"
 
 namespace penstock::cache {
 
@@ -38,6 +39,18 @@ struct Window {
   std::optional<Clock::time_point> refused_at = {};  // For want of room, first.
   Clock::time_point retry_at = {};
 };
+
+// What it takes on a drive.
+uint64_t entry_bytes(const Window& window) {
+  const store::ObjectInfo& info = window.object->info;
+  EntryKey key;
+  key.version.url = window.object->store->identity() + info.key;
+  key.version.etag = info.etag;
+  key.version.size = info.size;
+  key.offset = window.offset;
+  key.length = static_cast<uint32_t>(window.length);
+  return file_bytes(key);
+}
 
 uint32_t jobs_of(const WarmOptions& options) {
   if (options.bytes_per_second == 0) return options.jobs;
@@ -186,6 +199,7 @@ class Warmer {
     if (fetched.ok()) {
       totals.fetched_bytes += *fetched;
       totals.there_bytes += window.length - std::min(*fetched, window.length);
+      totals.file_bytes += entry_bytes(window);
       if (*fetched == 0) return;
       not_before_ = Clock::now() + rate_.reserve(static_cast<double>(*fetched));
       given_up_ = 0;

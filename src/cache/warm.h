@@ -20,6 +20,7 @@ struct WarmProgress {
   bool listed = false;   // All of them are.
   uint64_t fetched_bytes = 0;
   uint64_t there_bytes = 0;  // Were in the cache already.
+  uint64_t file_bytes = 0;   // Of the entries of both: a small object takes 8 KiB.
   uint64_t no_room_bytes = 0;
   uint64_t failed_bytes = 0;
   uint64_t failed_objects = 0;

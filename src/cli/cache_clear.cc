@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "cache/clear.h"
@@ -19,9 +20,10 @@ using cache::ClearReport;
 using tune::doctor::printable;
 
 struct ClearPlan {
-  bool by_entry = false;            // --all or --source.
-  std::vector<Glob> sources;        // Empty: everything.
-  std::optional<uint64_t> to = {};  // Bytes.
+  bool by_entry = false;              // --all or --source.
+  std::vector<SourcePatterns> given;  // As in --source.
+  std::vector<Glob> sources;          // Empty: everything.
+  std::optional<uint64_t> to = {};    // Bytes.
 };
 
 Result<ClearPlan> make_plan(const CacheArguments& arguments) {
@@ -36,12 +38,44 @@ Result<ClearPlan> make_plan(const CacheArguments& arguments) {
   }
   plan.by_entry = arguments.all || by_source;
   for (const std::string& source : arguments.clear_sources) {
-    for (Glob& pattern : PENSTOCK_TRY(source_patterns(source))) {
-      plan.sources.push_back(std::move(pattern));
-    }
+    plan.given.push_back(PENSTOCK_TRY(source_patterns(source)));
   }
   if (!arguments.to.empty()) plan.to = PENSTOCK_TRY(parse_size(arguments.to));
   return plan;
+}
+
+using Directories = std::vector<std::unique_ptr<cache::CacheDirectory>>;
+
+// Whether anything in the cache is from there.
+Result<bool> has_any(const Directories& directories, const std::vector<Glob>& sources,
+                     const std::stop_token& stop) {
+  std::stop_source enough;
+  const std::stop_callback on_stop(stop, [&] { enough.request_stop(); });
+  std::atomic<bool> found = false;
+  cache::ClearOptions options;
+  options.sources = sources;
+  options.stop = enough.get_token();
+  options.drop = [&](const cache::EntryName&) -> Result<void> {  // Only looks.
+    found = true;
+    enough.request_stop();
+    return {};
+  };
+  for (const auto& directory : directories) {
+    PENSTOCK_TRY(cache::clear_entries(*directory, options));
+  }
+  return found.load();
+}
+
+// An address that something is from by these very characters means no more than that.
+Result<void> choose_sources(const Directories& directories, const std::stop_token& stop,
+                            ClearPlan& plan) {
+  for (const SourcePatterns& given : plan.given) {
+    const bool literal =
+        given.wild.empty() || PENSTOCK_TRY(has_any(directories, given.literal, stop));
+    const std::vector<Glob>& chosen = literal ? given.literal : given.wild;
+    plan.sources.insert(plan.sources.end(), chosen.begin(), chosen.end());
+  }
+  return {};
 }
 
 Result<ClearReport> clear_by_entry(cache::CacheDirectory& directory, const ClearPlan& plan,
@@ -170,10 +204,12 @@ nlohmann::json render_json(const Outcome& outcome) {
 
 int run_cache_clear(const CacheArguments& arguments) {
   const std::stop_token stop = stop_on_interrupt();
-  const Result<ClearPlan> plan = make_plan(arguments);
+  Result<ClearPlan> plan = make_plan(arguments);
   if (!plan.ok()) return fail_cache("clear", plan.error());
   auto directories = open_caches(arguments.directories());
   if (!directories.ok()) return fail_cache("clear", directories.error());
+  const Result<void> chosen = choose_sources(*directories, stop, *plan);
+  if (!chosen.ok()) return fail_cache("clear", chosen.error());
   bool failed = false;
   std::string text;
   nlohmann::json outcomes = nlohmann::json::array();

@@ -143,8 +143,7 @@ std::vector<std::string> CacheArguments::directories() const {
 int fail_cache(std::string_view verb, const Error& error) {
   tell("penstock cache {}: {}\n", verb, tune::doctor::printable(error.detail));
   if (error.code == ErrorCode::kCancelled) return kExitInterrupted;
-  const bool usage = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound;
-  return usage ? kExitUsage : kExitFailed;
+  return error.code == ErrorCode::kInvalid ? kExitUsage : kExitFailed;
 }
 
 int print_cache(std::string_view verb, std::string_view text, int exit_code) {

@@ -47,7 +47,13 @@ Result<std::unique_ptr<CacheDirectory>> open_cache(const std::string& path) {
 Result<std::vector<std::unique_ptr<CacheDirectory>>> open_caches(
     const std::vector<std::string>& paths) {
   std::vector<std::unique_ptr<CacheDirectory>> caches;
-  for (const std::string& path : paths) caches.push_back(PENSTOCK_TRY(open_cache(path)));
+  std::vector<std::string> normal;
+  for (const std::string& path : paths) {
+    caches.push_back(PENSTOCK_TRY(open_cache(path)));
+    normal.push_back(caches.back()->path());
+  }
+  io::FileSystem& fs = *PENSTOCK_TRY(io::process_file_system());
+  PENSTOCK_TRY(cache::check_apart(fs, normal));
   return caches;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/cache_command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/mounts.h"
 #include "cli/progress_line.h"
 #include "tune/text.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using cache::DirectoryReport;
 using tune::doctor::printable;
+using MaybeMount = std::optional<tune::doctor::Mount>;
 
 // "4711" of "4711-9f86d081884c7d65".
 std::string pid_of(const std::string& member) {
@@ -97,14 +99,17 @@ std::string table_of_objects(const DirectoryReport& report) {
   return text;
 }
 
-std::string render_text(const DirectoryReport& report, bool objects) {
+std::string render_text(const DirectoryReport& report, const MaybeMount& mount, bool objects) {
   std::string text = fmt::format("{}\n", printable(report.path));
   const auto line = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<8}  {}\n", name, value);
   };
   line("used", used_text(report));
-  line("free", fmt::format("{} of {} on its file system", format_size(report.space.available_bytes),
-                           format_size(report.space.total_bytes)));
+  line("free", fmt::format("{} of {} on {}", format_size(report.space.available_bytes),
+                           format_size(report.space.total_bytes),
+                           mount ? fmt::format("the {} that is mounted at {}", mount->type,
+                                               printable(mount->point))
+                                 : "its file system"));
   line("entries", entries_text(report));
   if (report.state && report.state->totals.since_s > 0) {
     line("hits", hits_text(report.state->totals));
@@ -141,7 +146,8 @@ nlohmann::json render_totals(const cache::Totals& totals) {
           {"since", totals.since_s}};
 }
 
-nlohmann::json render_json(const DirectoryReport& report, bool with_objects) {
+nlohmann::json render_json(const DirectoryReport& report, const MaybeMount& mount,
+                           bool with_objects) {
   nlohmann::json sources = nlohmann::json::array();
   for (const cache::SourceUse& source : report.sources) {
     sources.push_back(
@@ -158,6 +164,8 @@ nlohmann::json render_json(const DirectoryReport& report, bool with_objects) {
       {"limit_bytes", report.state ? nlohmann::json(report.state->limit) : nlohmann::json()},
       {"free_bytes", report.space.available_bytes},
       {"total_bytes", report.space.total_bytes},
+      {"file_system", mount ? nlohmann::json(mount->type) : nlohmann::json()},
+      {"mount_point", mount ? nlohmann::json(mount->point) : nlohmann::json()},
       {"entries", report.all.entries},
       {"windows", sums(windows)},
       {"small", sums(report.small)},
@@ -194,9 +202,10 @@ int run_cache_show(const CacheArguments& arguments) {
   for (const auto& directory : *directories) {
     const Result<DirectoryReport> report = cache::report_directory(*directory, options);
     if (!report.ok()) return fail_cache("show", report.error());
-    if (arguments.json) reports.push_back(render_json(*report, arguments.objects));
+    const MaybeMount mount = mount_of(directory->file_system(), directory->path());
+    if (arguments.json) reports.push_back(render_json(*report, mount, arguments.objects));
     if (!text.empty()) text += "\n";
-    if (!arguments.json) text += render_text(*report, arguments.objects);
+    if (!arguments.json) text += render_text(*report, mount, arguments.objects);
   }
   const nlohmann::json json = {{"schema", 1}, {"directories", std::move(reports)}};
   return print_cache("show",

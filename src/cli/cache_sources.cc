@@ -19,13 +19,14 @@ std::string without_slash(std::string text) {
   return text;
 }
 
-// "s3://bucket/KEYS" with the host in it. Nothing where no such bucket can be named.
-void add_s3(const std::string& address, std::vector<Glob>& patterns) {
+// "s3://bucket/KEYS" with the host in it; `keys` are a pattern. Nothing where no such bucket can be
+// named.
+void add_s3(const std::string& address, bool literal, std::vector<Glob>& patterns) {
   const size_t slash = std::min(address.find('/', 5), address.size());
   const auto store = store::open_store(address.substr(0, slash), {.read_only = true});
   if (!store.ok()) return;
-  const std::string keys = address.substr(std::min(slash + 1, address.size()));
-  patterns.emplace_back(glob_escape((*store)->identity()) + without_slash(keys));
+  const std::string keys = without_slash(address.substr(std::min(slash + 1, address.size())));
+  patterns.emplace_back(glob_escape((*store)->identity()) + (literal ? glob_escape(keys) : keys));
 }
 
 bool is_directory(io::FileSystem& fs, const std::string& path) {
@@ -35,9 +36,8 @@ bool is_directory(io::FileSystem& fs, const std::string& path) {
 
 // A path as it is without links, as far as it is there.
 Result<void> add_path(io::FileSystem& fs, std::string_view scheme, const std::string& path,
-                      std::vector<Glob>& patterns) {
+                      bool literal, std::vector<Glob>& patterns) {
   const std::string whole = cache::normal_directory(path, true);
-  const bool literal = fs.stat(whole).ok();
   const size_t wild = literal ? std::string::npos : whole.find_first_of(kWild);
   std::string folder =
       wild == std::string::npos ? whole : io::parent_path(whole.substr(0, wild + 1));
@@ -49,22 +49,33 @@ Result<void> add_path(io::FileSystem& fs, std::string_view scheme, const std::st
   return {};
 }
 
+Result<void> add_name(io::FileSystem& fs, const std::string& name, bool literal,
+                      std::vector<Glob>& patterns) {
+  const bool has_scheme = name.starts_with("tree:") || name.starts_with("file:");
+  const bool is_path = has_scheme || name.find(':') == std::string::npos ||
+                       name.find_first_of("./") < name.find(':');
+  const std::string path = has_scheme ? name.substr(5) : name;
+  // One that is there means itself, as for warm.
+  if (is_path) literal = literal || fs.stat(cache::normal_directory(path, true)).ok();
+  const std::string plain = without_slash(name);
+  patterns.emplace_back(literal ? glob_escape(plain) : plain);
+  if (name.starts_with("s3://")) add_s3(name, literal, patterns);
+  if (!is_path) return {};
+  return add_path(fs, name.starts_with("file:") ? "file" : "tree", path, literal, patterns);
+}
+
 }  // namespace
 
-Result<std::vector<Glob>> source_patterns(const std::string& address) {
+Result<SourcePatterns> source_patterns(const std::string& address) {
   io::FileSystem& fs = *PENSTOCK_TRY(io::process_file_system());
-  std::vector<Glob> patterns;
+  SourcePatterns patterns;
   if (address.empty()) return make_error(ErrorCode::kInvalid, "--source with nothing behind it");
+  PENSTOCK_TRY(add_name(fs, address, true, patterns.literal));
+  if (address.find_first_of(kWild) == std::string::npos && address.find('{') == std::string::npos) {
+    return patterns;
+  }
   for (const std::string& name : PENSTOCK_TRY(expand_braces(address, kNamesMax))) {
-    patterns.emplace_back(without_slash(name));
-    const bool tree = name.starts_with("tree:");
-    if (name.starts_with("s3://")) {
-      add_s3(name, patterns);
-    } else if (tree || name.starts_with("file:")) {
-      PENSTOCK_TRY(add_path(fs, tree ? "tree" : "file", name.substr(5), patterns));
-    } else if (name.find(':') == std::string::npos || name.find_first_of("./") < name.find(':')) {
-      PENSTOCK_TRY(add_path(fs, "tree", name, patterns));
-    }
+    PENSTOCK_TRY(add_name(fs, name, false, patterns.wild));
   }
   return patterns;
 }

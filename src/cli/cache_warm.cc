@@ -9,10 +9,12 @@
 #include "cli/cache_command.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/mounts.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "penstock/cache.h"
 #include "penstock/io.h"
+#include "store/identity.h"
 #include "store/selection.h"
 #include "tune/text.h"
 
@@ -69,29 +71,41 @@ Result<Plan> make_plan(const CacheArguments& arguments) {
 struct Sources {
   store::Selection selection;
   std::vector<std::unique_ptr<cache::CachedStore>> stores;
+  std::vector<std::string> cache_directories;  // As parts of the identity of a tree.
+  std::vector<std::string> made;               // Those that were no caches yet.
 };
 
 // A cache takes a directory that it cannot use for a drive that is ill, and goes on without it. Who
-// typed its name should rather hear what is wrong.
-Result<void> check_directories(io::FileSystem& fs, const cache::CacheOptions& options) {
+// typed its name should rather hear what is wrong. Answers those that were made: where a drive is not
+// mounted, that is how it shows.
+Result<std::vector<std::string>> check_directories(io::FileSystem& fs,
+                                                   const cache::CacheOptions& options) {
+  std::vector<std::string> made;
   for (const std::string& path : options.directories) {
-    PENSTOCK_TRY(
-        cache::CacheDirectory::open(fs, cache::normal_directory(path, true), options.mode));
+    const std::string directory = cache::normal_directory(path, true);
+    const auto there =
+        cache::CacheDirectory::open(fs, directory, options.mode, /*must_exist=*/true);
+    if (!there.ok() && there.error().code == ErrorCode::kNotFound) made.push_back(directory);
+    PENSTOCK_TRY(cache::CacheDirectory::open(fs, directory, options.mode));
   }
-  return {};
+  return made;
 }
 
 // All that can be found wrong with what was typed comes before a cache is made.
 Result<Sources> open_sources(const CacheArguments& arguments, const cache::CacheOptions& options,
                              std::shared_ptr<cache::Cache>& cache) {
   io::FileSystem& fs = *PENSTOCK_TRY(io::process_file_system());
-  Sources sources{PENSTOCK_TRY(store::Selection::parse(arguments.sources, fs)), {}};
+  Sources sources{PENSTOCK_TRY(store::Selection::parse(arguments.sources, fs)), {}, {}, {}};
   std::vector<std::unique_ptr<store::ObjectStore>> opened;
   for (const std::string& address : sources.selection.stores()) {
     opened.push_back(PENSTOCK_TRY(store::open_store(address, {.read_only = true})));
   }
-  PENSTOCK_TRY(check_directories(fs, options));
+  sources.made = PENSTOCK_TRY(check_directories(fs, options));
   cache = PENSTOCK_TRY(cache::Cache::open(options));
+  for (const std::string& path : options.directories) {
+    sources.cache_directories.push_back(
+        PENSTOCK_TRY(store::directory_identity(fs, "tree", cache::normal_directory(path, true))));
+  }
   for (auto& store : opened) {
     sources.stores.push_back(cache::make_cached_store(std::move(store), cache));
   }
@@ -123,16 +137,32 @@ class Warming {
   Result<void> list(const cache::WarmTake& take) {
     std::vector<store::ObjectStore*> stores;
     for (const auto& store : sources_.stores) stores.push_back(store.get());
-    return sources_.selection.for_each(
+    Result<void> outside;
+    const Result<void> listed = sources_.selection.for_each(
         stores,
         [&](size_t store, const store::ObjectInfo& object) {
-          return take(*sources_.stores[store], object);
+          outside = check_outside_cache(stores[store]->identity() + object.key);
+          return outside.ok() && take(*sources_.stores[store], object);
         },
         [&](const std::string& address) {
           ++missing_count_;
           if (missing_.size() < kMissingMax) missing_.push_back(address);
         },
         {.cancel = plan_.warm.stop});
+    return outside.ok() ? listed : outside;
+  }
+
+  // A cache that holds itself would grow with every warming.
+  Result<void> check_outside_cache(const std::string& url) const {
+    for (const std::string& directory : sources_.cache_directories) {
+      if (!url.starts_with(directory)) continue;
+      return make_error(
+          ErrorCode::kInvalid,
+          fmt::format("{} is a file of the cache itself, which lies inside what it is "
+                      "to hold: use another directory for it, or name less",
+                      url));
+    }
+    return {};
   }
 
   void show(const WarmProgress& now) {
@@ -149,6 +179,7 @@ class Warming {
   void tell_problems() const;
   void tell_room(const cache::CacheStats& stats) const;
   std::string summary() const;
+  std::string made_text() const;
   std::string json(const cache::CacheStats& stats) const;
 
   const CacheArguments& arguments_;
@@ -191,7 +222,7 @@ void Warming::tell_room(const cache::CacheStats& stats) const {
       "penstock cache warm: no room for {}: the cache holds {} of {}; an epoch will hit about {}\n",
       format_size(totals.no_room_bytes), format_size(there), format_size(totals.bytes),
       format_share(there, totals.bytes));
-  const uint64_t others = stats.used_bytes - std::min(stats.used_bytes, there);
+  const uint64_t others = stats.used_bytes - std::min(stats.used_bytes, totals.file_bytes);
   if (others > stats.limit_bytes / 20) {
     tell("  {} of the {} it may use hold other data: penstock cache show, penstock cache clear\n",
          format_size(others), format_size(stats.limit_bytes));
@@ -206,15 +237,18 @@ void Warming::tell_room(const cache::CacheStats& stats) const {
 std::string Warming::summary() const {
   const WarmProgress& totals = report_.totals;
   const double seconds = std::max(std::chrono::duration<double>(report_.time).count(), 1e-3);
-  if (totals.objects == 0) return "nothing to fetch\n";
+  if (totals.objects == 0) {
+    return report_.stopped ? "interrupted before anything was found\n" : "nothing to fetch\n";
+  }
+  const std::string end = report_.stopped ? "; interrupted" : "";
   std::string text =
       fmt::format("{} objects, {}: ", group_digits(totals.objects), format_size(totals.bytes));
   if (totals.fetched_bytes == 0) {
     const double rate = static_cast<double>(totals.there_bytes) / seconds;
-    return text + fmt::format("{} were there{} ({}{})\n", format_size(totals.there_bytes),
+    return text + fmt::format("{} were there{} ({}{}){}\n", format_size(totals.there_bytes),
                               arguments_.verify ? " and are well" : "",
                               format_duration(report_.time),
-                              arguments_.verify ? ", " + format_rate(rate) : "");
+                              arguments_.verify ? ", " + format_rate(rate) : "", end);
   }
   text += fmt::format("fetched {} in {} ({})", format_size(totals.fetched_bytes),
                       format_duration(report_.time),
@@ -222,7 +256,21 @@ std::string Warming::summary() const {
   if (totals.there_bytes > 0) {
     text += fmt::format("; {} were there", format_size(totals.there_bytes));
   }
-  return text + "\n";
+  return text + end + "\n";
+}
+
+// So that one sees when it is on the file system below a mount point.
+std::string Warming::made_text() const {
+  std::string text;
+  for (const std::string& path : sources_.made) {
+    const Result<io::LocalFileSystem*> fs = io::process_file_system();
+    const auto mount = fs.ok() ? mount_of(**fs, path) : std::nullopt;
+    text += fmt::format("made a new cache in {}{}\n", printable(path),
+                        mount ? fmt::format(", on the {} that is mounted at {}", mount->type,
+                                            printable(mount->point))
+                              : "");
+  }
+  return text;
 }
 
 std::string Warming::json(const cache::CacheStats& stats) const {
@@ -236,6 +284,7 @@ std::string Warming::json(const cache::CacheStats& stats) const {
   const nlohmann::json report = {
       {"schema", 1},
       {"directories", arguments_.directories()},
+      {"made", sources_.made},
       {"objects", totals.objects},
       {"bytes", totals.bytes},
       {"fetched_bytes", totals.fetched_bytes},
@@ -261,7 +310,7 @@ int Warming::conclude(const cache::CacheStats& stats) {
   const bool failed =
       report_.totals.failed_objects > 0 || missing_count_ > 0 || stats.directories_off > 0;
   const int exit_code = report_.stopped ? kExitInterrupted : failed ? kExitFailed : kExitOk;
-  return print_cache("warm", arguments_.json ? json(stats) : summary(), exit_code);
+  return print_cache("warm", arguments_.json ? json(stats) : made_text() + summary(), exit_code);
 }
 
 }  // namespace

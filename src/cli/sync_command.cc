@@ -10,13 +10,13 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/mounts.h"
 #include "cli/output.h"
 #include "cli/sync_output.h"
 #include "penstock/io.h"
 #include "penstock/s3.h"
 #include "penstock/sync.h"
 #include "sync/stripe.h"
-#include "tune/mount_table.h"
 #include "tune/text.h"
 
 namespace penstock::cli {
@@ -108,12 +108,8 @@ Result<Places> open_places(const SyncArguments& arguments, const sync::Options& 
 
 std::string file_system_type(const sync::Place& place) {
   if (place.file_system == nullptr) return "";
-  const Result<std::string> table =
-      io::read_file(*place.file_system, "/proc/self/mountinfo", 16 * kMiB);
-  if (!table.ok()) return "";
-  const std::vector<tune::doctor::Mount> mounts = tune::doctor::parse_mountinfo(*table);
-  const tune::doctor::Mount* mount = tune::doctor::find_mount(mounts, place.directory);
-  return mount != nullptr ? mount->type : "";
+  const auto mount = mount_of(*place.file_system, place.directory);
+  return mount ? mount->type : "";
 }
 
 // Sets the striping of directories as they are made, and remembers what went wrong.
@@ -169,11 +165,11 @@ void add_callbacks(sync::Options& options, const SyncArguments& arguments, SyncP
 void tell_skipped(const sync::Report& report, const SyncArguments& arguments) {
   const bool told = arguments.verbose || arguments.dry_run || arguments.quiet || arguments.json;
   if (told || report.skipped == 0) return;
-  for (const std::string& name : report.skipped_names) {
-    tell("penstock sync: skipped {}\n", printable(name));
+  for (const sync::Skip& skip : report.skips) {
+    tell("penstock sync: skipped {}: {}\n", printable(skip.key), skip.why);
   }
-  if (report.skipped > report.skipped_names.size()) {
-    tell("penstock sync: and {} more\n", report.skipped - report.skipped_names.size());
+  if (report.skipped > report.skips.size()) {
+    tell("penstock sync: and {} more\n", report.skipped - report.skips.size());
   }
 }
 
@@ -240,9 +236,12 @@ constexpr const char* kFooter =
     "  penstock sync ./imagenet s3://bucket/imagenet --exclude '*.tmp'\n"
     "  penstock sync /mnt/lustre/data /nvme/data --include '*.tar' --dry-run\n"
     "  penstock sync s3://a/x s3://b/y --delete\n\n"
-    "Patterns: '*' and '?' match within a name, '**' across folders; one with a '/' is matched "
-    "from\n"
-    "the top, any other at every level. The first that matches decides.\n"
+    "Patterns: '*' and '?' match within a name, '**' across folders; one with a '/' that is not "
+    "its\n"
+    "last is matched from the top, any other at every level; one that ends with '/' matches "
+    "folders\n"
+    "only. The first that matches decides; what none matches is taken, unless the first is an "
+    "include.\n"
     "Exit status: 0 all copied, 1 something failed, 2 wrong usage, 130 interrupted.";
 
 void add_places(CLI::App& command, SyncArguments& arguments) {
@@ -317,10 +316,13 @@ void add_sync_command(CLI::App& app, Run& run) {
       ->add_option("--stripe", arguments->stripes,
                    "On Lustre: stripes of files in new directories; -1: all there are")
       ->type_name("N");
-  command->add_flag("--verbose", arguments->verbose, "Print every object that is copied");
+  CLI::Option* verbose =
+      command->add_flag("--verbose", arguments->verbose, "Print every object that is copied");
   CLI::Option* json =
       command->add_flag("--json", arguments->json, "Print JSON, one object per line");
-  command->add_flag("--quiet", arguments->quiet, "Print failures only")->excludes(json);
+  command->add_flag("--quiet", arguments->quiet, "Print failures only")
+      ->excludes(json)
+      ->excludes(verbose);
   command->footer(kFooter);
   command->callback([arguments, command, &run] {
     arguments->filters = given_filters(*command);

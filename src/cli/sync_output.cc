@@ -131,8 +131,8 @@ std::string summary_json(const Report& report, const sync::Options& options) {
                             error_code_name(failure.error.code), json_escape(failure.error.detail));
   }
   std::string skipped;
-  for (const std::string& name : report.skipped_names) {
-    skipped += fmt::format(R"({}"{}")", skipped.empty() ? "" : ",", json_escape(name));
+  for (const sync::Skip& skip : report.skips) {
+    skipped += fmt::format(R"({}"{}")", skipped.empty() ? "" : ",", json_escape(skip.key));
   }
   return fmt::format(
       R"({{"summary":{{"dry_run":{},"stopped":{},"listed":{},"same":{},"to_copy":{},)"

@@ -45,6 +45,12 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 Error http_transport_error(CURLcode code, int os_errno, std::string_view text) {
+  // Curl takes an answer without any header for one of the first version of HTTP.
+  if (code == CURLE_UNSUPPORTED_PROTOCOL && text.find("HTTP/0.9") != std::string_view::npos) {
+    return make_error(ErrorCode::kUnavailable,
+                      "what answers there does not speak HTTP (check the endpoint's host and port, "
+                      "and whether it begins with https://: $AWS_ENDPOINT_URL)");
+  }
   Error error{ErrorCode::kIo, true, os_errno, std::string(text)};
   if (error.detail.empty()) error.detail = curl_easy_strerror(code);
   for (const Rule& rule : kRules) {

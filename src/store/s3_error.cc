@@ -150,6 +150,12 @@ S3Failure s3_failure(const HttpResponse& response, const S3Place& place) {
   const std::string_view region = response.header("x-amz-bucket-region");
   if (text.region.empty() && !region.empty()) text.region = region;
   S3Failure failure = s3_failure(text, response.status, place);
+  // Gateways in front of S3 explain failures of their own, with 500 and above, in their own words.
+  if (text.code.empty() && !response.text.empty() && response.status < 500) {
+    failure.error.detail +=
+        "; what answered does not explain it as S3 does: is the endpoint right "
+        "($AWS_ENDPOINT_URL)?";
+  }
   if (failure.other_region == place.region) failure.other_region.clear();
   const bool is_elsewhere = failure.code == "PermanentRedirect" ||
                             failure.code == "AuthorizationHeaderMalformed" ||

@@ -42,14 +42,15 @@ bool is_asked_for(const Listing& listing, std::string_view full) {
          full.starts_with(listing.prefix());
 }
 
-// Whether the page shows it. Keys that others put into the bucket and that no store can name are
-// shown apart.
-bool take_name(Listing& listing, std::string_view full, std::string_view without_slash) {
-  if (!is_asked_for(listing, full)) return false;
-  const size_t cut = listing.store_prefix.size();
-  if (check_key(without_slash.substr(std::min(cut, without_slash.size()))).ok()) return true;
-  listing.page.odd.emplace_back(full.substr(cut));
-  return false;
+// Whether a store can name it. Others may have put any key into the bucket.
+bool is_nameable(const Listing& listing, std::string_view full) {
+  return check_key(full.substr(std::min(listing.store_prefix.size(), full.size()))).ok();
+}
+
+// Consoles mark a folder so: with '/' at the end there is no name left for it in the folder.
+bool is_mark_of_store(const Listing& listing, std::string_view full) {
+  return full == listing.store_prefix && listing.options.prefix.empty() &&
+         listing.options.start_after.empty();
 }
 
 Result<void> check_order(const S3Listing& answer) {
@@ -67,15 +68,19 @@ Result<void> check_order(const S3Listing& answer) {
 
 void take_entries(Listing& listing) {
   const size_t cut = listing.store_prefix.size();
+  ListPage& page = listing.page;
   for (ObjectInfo& object : listing.answer.objects) {
-    if (!take_name(listing, object.key, object.key)) continue;
+    if (!is_asked_for(listing, object.key) && !is_mark_of_store(listing, object.key)) continue;
+    const bool nameable = is_nameable(listing, object.key);
     object.key.erase(0, cut);
-    listing.page.objects.push_back(std::move(object));
+    (nameable ? page.objects : page.odd).push_back(std::move(object));
   }
   for (const std::string& folder : listing.answer.folders) {
-    const std::string_view name = std::string_view(folder).substr(0, folder.size() - 1);
-    if (folder.ends_with('/') && take_name(listing, folder, name)) {
-      listing.page.folders.push_back(folder.substr(cut));
+    if (!folder.ends_with('/') || !is_asked_for(listing, folder)) continue;
+    if (is_nameable(listing, std::string_view(folder).substr(0, folder.size() - 1))) {
+      page.folders.push_back(folder.substr(cut));
+    } else {
+      page.odd.emplace_back().key = folder.substr(cut);
     }
   }
 }
@@ -94,10 +99,12 @@ void on_listed(const std::shared_ptr<Listing>& listing, const Result<HttpRespons
   const bool has_moved = last != listing->after;
   listing->after = std::move(last);
   listing->continuation = has_moved ? "" : answer.continuation;
-  if (answer.truncated && is_empty && (has_moved || !answer.continuation.empty())) {
+  // With no more than the mark of the store there is no name yet that a next page could begin after.
+  const bool is_at_mark = listing->after == listing->store_prefix;
+  if (answer.truncated && (is_empty || is_at_mark) && (has_moved || !answer.continuation.empty())) {
     return send_listing(listing);
   }
-  if (answer.truncated && !is_empty) {
+  if (answer.truncated && !is_empty && !is_at_mark) {
     listing->page.next = listing->after.substr(listing->store_prefix.size());
   }
   listing->done(std::move(listing->page));

@@ -293,8 +293,13 @@ Result<std::unique_ptr<Upload>> S3Store::start_upload(std::string key, PutOption
 }
 
 Capabilities S3Store::capabilities() const {
-  return {
-      .writable = !settings_.read_only, .put_if_absent = true, .shared = true, .any_bytes = false};
+  Capabilities capabilities;
+  capabilities.writable = !settings_.read_only;
+  capabilities.any_bytes = false;
+  // The limit is for what S3 calls the key: the prefix is a part of it.
+  capabilities.key_bytes_max -=
+      std::min<uint32_t>(capabilities.key_bytes_max, static_cast<uint32_t>(prefix_.size()));
+  return capabilities;
 }
 
 std::string S3Store::description() const {

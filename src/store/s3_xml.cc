@@ -11,7 +11,10 @@ namespace penstock::store {
 namespace {
 
 Error unexpected(std::string_view what) {
-  return make_error(ErrorCode::kCorrupt, fmt::format("the server's answer is not {}", what), true);
+  return make_error(
+      ErrorCode::kCorrupt,
+      fmt::format("the server's answer is not {} (is the endpoint right? $AWS_ENDPOINT_URL)", what),
+      true);
 }
 
 // The root element, by its name without a namespace prefix.

@@ -38,8 +38,8 @@ class Selection {
   using Visit = std::function<bool(size_t store, const ObjectInfo& object)>;
   using Missing = std::function<void(const std::string& address)>;
   // Calls `visit` for every object, from this thread, until it answers false; `missing` for each
-  // address, or name that its braces stand for, of which there is nothing. An object that two
-  // addresses name comes twice.
+  // address, or name that its braces stand for, of which there is nothing. A store that is not there,
+  // such as a bucket, is an error. An object that two addresses name comes twice.
   Result<void> for_each(std::span<ObjectStore* const> stores, const Visit& visit,
                         const Missing& missing, const CallOptions& options = {}) const;
 

@@ -5,6 +5,7 @@
 
 #include "io/memory_file_system.h"
 #include "store/faulty_store.h"
+#include "store/passing_store.h"
 
 namespace penstock::store {
 namespace {
@@ -45,6 +46,25 @@ class SelectionTest : public ::testing::Test {
   size_t limit_ = SIZE_MAX;
   Result<void> result_;
 };
+
+// As S3 answers where there is no bucket.
+class NoBucket : public PassingStore {
+ public:
+  NoBucket() : PassingStore(make_memory_store()) {}
+  void async_list(ListOptions, Done<ListPage> done) override {
+    done(make_error(ErrorCode::kNotFound, "there is no bucket 'bucket'"));
+  }
+};
+
+TEST_F(SelectionTest, AStoreThatIsMissingIsAnErrorNotOneThatIsEmpty) {
+  NoBucket store;
+  for (const char* address : {"s3://bucket", "s3://bucket/x", "s3://bucket/x/", "s3://bucket/x*"}) {
+    EXPECT_THAT(select(store, {address}), IsEmpty());
+    ASSERT_FALSE(result_.ok()) << address;
+    EXPECT_THAT(result_.error().detail, HasSubstr("no bucket"));
+    EXPECT_THAT(missing_, IsEmpty());
+  }
+}
 
 TEST_F(SelectionTest, KeysOfABucket) {
   const auto store = make_memory_store();

@@ -86,7 +86,7 @@ class Selection::Walk {
           return going.ok() && *going;
         },
         options_);
-    if (!listed.ok() && listed.error().code != ErrorCode::kNotFound) return listed.error();
+    if (!listed.ok()) return listed.error();
     if (!any) missing_(part_.front + name);
     return going;
   }

@@ -1,5 +1,7 @@
 #include "sync/copier.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "sync/same_bytes.h"
@@ -14,6 +16,8 @@ constexpr size_t kCheckers = 8;
 constexpr size_t kStreams = 16;
 constexpr uint64_t kPartsPerUpload = 4;  // What an upload to S3 holds at once.
 constexpr uint32_t kAttempts = 4;        // When the source changes while it is copied.
+constexpr const char* kKeepsChanging =
+    "it changed while it was copied, {} times in a row: copy it once nobody writes to it any more";
 
 }  // namespace
 
@@ -181,7 +185,13 @@ void Copier::finished(const CopyItem& item, const Result<void>& outcome) {
 
 void Copier::try_again_or_fail(CopyItem item, const Error& error) {
   const bool may_pass = error.code == ErrorCode::kChanged || error.code == ErrorCode::kCorrupt;
-  if (!may_pass || ++item.attempts >= kAttempts) return finished(item, error);
+  if (!may_pass) return finished(item, error);
+  if (++item.attempts >= kAttempts) {
+    const bool changes = error.code == ErrorCode::kChanged;
+    return finished(
+        item,
+        changes ? make_error(ErrorCode::kChanged, fmt::format(kKeepsChanging, kAttempts)) : error);
+  }
   // With what the source is now.
   const std::string key = item.key;
   context_.from.store->async_head(

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/glob.h"
 #include "penstock/sync.h"
 
 namespace penstock::sync {
@@ -29,7 +30,8 @@ class FilterList {
     bool include = true;
     bool folders_only = false;
     bool from_top = false;
-    std::string glob;
+    Glob glob;
+    std::vector<Glob> front;  // Its parts up to the first with "**", which may be any folders.
 
     bool matches_name(std::string_view path) const;
     bool matches(std::string_view key) const;
@@ -40,9 +42,5 @@ class FilterList {
 
   std::vector<Pattern> patterns_;
 };
-
-// Whether `glob` matches all of `text`: '*' and '?' match no '/', "**" anything, and "**/" at the
-// beginning or after a '/' any number of folders, or none. Time is at most the product of the sizes.
-bool glob_matches(std::string_view glob, std::string_view text);
 
 }  // namespace penstock::sync

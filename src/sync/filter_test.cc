@@ -9,45 +9,19 @@ namespace penstock::sync {
 
 namespace {
 
-TEST(Glob, StarsAndQuestionMarks) {
-  EXPECT_TRUE(glob_matches("*.tar", "a.tar"));
-  EXPECT_TRUE(glob_matches("*.tar", ".tar"));
-  EXPECT_FALSE(glob_matches("*.tar", "a.tar.gz"));
-  EXPECT_FALSE(glob_matches("*.tar", "d/a.tar"));
-  EXPECT_TRUE(glob_matches("a?c", "abc"));
-  EXPECT_FALSE(glob_matches("a?c", "a/c"));
-  EXPECT_FALSE(glob_matches("a?c", "ac"));
-  EXPECT_TRUE(glob_matches("*", ""));
-  EXPECT_FALSE(glob_matches("?", ""));
-  EXPECT_TRUE(glob_matches("", ""));
-  EXPECT_TRUE(glob_matches("[a]\\", "[a]\\"));  // No more than that is special.
-  EXPECT_TRUE(glob_matches("\xff*\n", "\xff\xfe\n"));
-}
-
-TEST(Glob, TwoStarsCrossFolders) {
-  EXPECT_TRUE(glob_matches("train/**", "train/a/b"));
-  EXPECT_FALSE(glob_matches("train/**", "train"));
-  EXPECT_TRUE(glob_matches("**/x", "x"));
-  EXPECT_TRUE(glob_matches("**/x", "a/b/x"));
-  EXPECT_FALSE(glob_matches("**/x", "ax"));
-  EXPECT_TRUE(glob_matches("a/**/b", "a/b"));
-  EXPECT_TRUE(glob_matches("a/**/b", "a/x/y/b"));
-  EXPECT_FALSE(glob_matches("a/**/b", "a/xb"));
-  EXPECT_TRUE(glob_matches("a**b", "a/x/b"));
-  EXPECT_TRUE(glob_matches("**", "a/b"));
-}
-
-// What a backtracking matcher would take for ever over.
-TEST(Glob, TimeIsBounded) {
-  std::string glob;
-  for (int i = 0; i < 60; ++i) glob += "*a";
-  EXPECT_FALSE(glob_matches(glob + "b", std::string(1000, 'a')));
-  EXPECT_TRUE(glob_matches(glob, std::string(1000, 'a')));
-}
-
 bool takes(const std::vector<Filter>& filters, const std::string& key) {
   for (const Filter& filter : filters) EXPECT_TRUE(check_filter(filter).ok()) << filter.pattern;
   return selected(filters, key);
+}
+
+TEST(Filter, OnlyStarsAndQuestionMarksAreSpecial) {
+  const std::vector<Filter> filters = {{true, "a[b]\\{c,d}*?"}};
+  EXPECT_TRUE(takes(filters, "a[b]\\{c,d}xy"));
+  EXPECT_TRUE(takes(filters, "deep/a[b]\\{c,d}x"));
+  EXPECT_FALSE(takes(filters, "ab\\{c,d}xy"));
+  EXPECT_FALSE(takes(filters, "a[b]cx"));
+  EXPECT_TRUE(takes({{true, "[x]/y/**"}}, "[x]/y/z"));
+  EXPECT_FALSE(takes({{true, "[x]/y/**"}}, "x/y/z"));
 }
 
 TEST(Filter, NoneTakesAll) {

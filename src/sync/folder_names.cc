@@ -48,7 +48,8 @@ class StoreFolder final : public FolderNames {
     if (!page_.odd.empty()) {
       entry_.emplace();
       entry_->kind = EntryKind::kOdd;
-      entry_->key = std::move(page_.odd.back());
+      entry_->key = std::move(page_.odd.back().key);
+      entry_->size = page_.odd.back().size;
       page_.odd.pop_back();
       return true;
     }
@@ -83,7 +84,7 @@ class StoreFolder final : public FolderNames {
 class TreeFolder final : public FolderNames {
  public:
   TreeFolder(io::FileSystem& fs, const std::string& root, std::string folder,
-             std::function<void(const std::string& path)> on_unfinished)
+             std::function<void(const std::string& key)> on_unfinished)
       : fs_(fs), folder_(std::move(folder)), on_unfinished_(std::move(on_unfinished)) {
     path_ = folder_.empty() ? root
                             : fmt::format("{}/{}", root == "/" ? "" : root,
@@ -136,7 +137,7 @@ class TreeFolder final : public FolderNames {
     std::vector<std::string> unfinished;
     PENSTOCK_TRY(fs_.list(path_, [&](const io::DirectoryEntry& entry) {
       if (entry.name.starts_with(store::kTreeTemporaryPrefix)) {
-        if (on_unfinished_) unfinished.push_back(path_ + "/" + entry.name);
+        if (on_unfinished_) unfinished.push_back(folder_ + entry.name);
         return true;
       }
       const uint64_t begin = text_.size();
@@ -145,7 +146,7 @@ class TreeFolder final : public FolderNames {
       names_.push_back({begin, static_cast<uint32_t>(text_.size() - begin), kind_of(entry.kind)});
       return true;
     }));
-    for (const std::string& path : unfinished) on_unfinished_(path);
+    for (const std::string& key : unfinished) on_unfinished_(key);
     std::sort(names_.begin(), names_.end(),
               [this](const Name& a, const Name& b) { return text_of(a) < text_of(b); });
     return {};
@@ -153,7 +154,7 @@ class TreeFolder final : public FolderNames {
 
   io::FileSystem& fs_;
   const std::string folder_;
-  const std::function<void(const std::string& path)> on_unfinished_;
+  const std::function<void(const std::string& key)> on_unfinished_;
   std::string path_;
   bool listed_ = false;
   std::string text_;
@@ -171,7 +172,7 @@ std::unique_ptr<FolderNames> list_store_folder(store::ObjectStore& store, std::s
 
 std::unique_ptr<FolderNames> list_tree_folder(
     io::FileSystem& fs, const std::string& root, std::string folder,
-    std::function<void(const std::string& path)> on_unfinished) {
+    std::function<void(const std::string& key)> on_unfinished) {
   return std::make_unique<TreeFolder>(fs, root, std::move(folder), std::move(on_unfinished));
 }
 

@@ -23,7 +23,7 @@ enum class EntryKind : uint8_t {
 struct Entry {
   EntryKind kind = EntryKind::kObject;
   std::string key;  // Relative to the place; that of a folder ends with '/'.
-  // Of an object in a store; a tree's files have to be asked one by one.
+  // Of an object in a store, the first of an odd one too; a tree's files have to be asked one by one.
   uint64_t size = 0;
   int64_t mtime_ns = 0;
   std::string etag;
@@ -42,10 +42,10 @@ class FolderNames {
 // `folder` is empty or ends with '/'. What is given outlives the answer.
 std::unique_ptr<FolderNames> list_store_folder(store::ObjectStore& store, std::string folder,
                                                std::stop_token stop);
-// kNotFound when the directory is missing. Unfinished files (see open_tree_store) are left out; their
-// paths are shown to `on_unfinished` when it is given.
+// kNotFound when the directory is missing. Unfinished files (see open_tree_store), and whatever else
+// has such a name, are left out; their keys are shown to `on_unfinished` when it is given.
 std::unique_ptr<FolderNames> list_tree_folder(
     io::FileSystem& fs, const std::string& root, std::string folder,
-    std::function<void(const std::string& path)> on_unfinished = {});
+    std::function<void(const std::string& key)> on_unfinished = {});
 
 }  // namespace penstock::sync

@@ -17,6 +17,8 @@ struct FolderTask {
   std::string folder;      // Empty or ends with '/'.
   bool in_target = false;  // The target has such a folder.
   bool has_extra = false;  // The target has in it what the source does not.
+  // Why the target cannot have this folder, where it cannot: then all that is in it fails.
+  std::string clash;
 
   // Once it was begun.
   std::unique_ptr<FolderNames> source;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -94,6 +95,48 @@ class FoldingFileSystem : public PassingFileSystem {
       return entry.name != name;
     });
     return found;
+  }
+};
+
+// As for somebody who is not root: no name is made or removed in a directory that its owner may not
+// write to.
+class GuardedFileSystem : public PassingFileSystem {
+ public:
+  using PassingFileSystem::PassingFileSystem;
+
+  Result<std::unique_ptr<io::File>> open(const std::string& path,
+                                         const io::OpenOptions& options) override {
+    if (options.create != io::Create::kNever) PENSTOCK_TRY(check(path));
+    return PassingFileSystem::open(path, options);
+  }
+  Result<void> make_symlink(const std::string& target, const std::string& path) override {
+    PENSTOCK_TRY(check(path));
+    return PassingFileSystem::make_symlink(target, path);
+  }
+  Result<void> rename(const std::string& from, const std::string& to,
+                      io::RenameMode mode) override {
+    PENSTOCK_TRY(check(from));
+    PENSTOCK_TRY(check(to));
+    return PassingFileSystem::rename(from, to, mode);
+  }
+  Result<void> remove(const std::string& path) override {
+    PENSTOCK_TRY(check(path));
+    return PassingFileSystem::remove(path);
+  }
+  Result<void> remove_directory(const std::string& path) override {
+    PENSTOCK_TRY(check(path));
+    return PassingFileSystem::remove_directory(path);
+  }
+  Result<void> make_directory(const std::string& path, mode_t permissions) override {
+    PENSTOCK_TRY(check(path));
+    return PassingFileSystem::make_directory(path, permissions);
+  }
+
+ private:
+  Result<void> check(const std::string& path) {
+    const Result<io::FileInfo> parent = stat(io::parent_path(path));
+    if (!parent.ok() || (parent->mode & 0200) != 0) return {};
+    return errno_error(EACCES, path);
   }
 };
 

@@ -72,6 +72,8 @@ Result<void> Remover::tidy_names(const std::string& folder, bool with_folders_in
       continue;
     }
     if (there->kind == EntryKind::kOdd) {
+      // But not the mark of this folder, which the source has too.
+      if (there->key != folder) leave_odd(there->key);
       target->advance();
       continue;
     }
@@ -90,36 +92,43 @@ Result<void> Remover::remove_extra(const Entry& entry, std::vector<std::string>&
     if (context_.filters.may_select_below(entry.key)) PENSTOCK_TRY(empty_folder(entry.key));
     return {};
   }
-  if (entry.kind == EntryKind::kOdd || !context_.filters.selects(entry.key)) return {};
+  if (!context_.filters.selects(entry.key)) return {};
   batch.push_back(entry.key);
   if (batch.size() < kBatch) return {};
   return remove_batch(batch);
 }
 
-// Whether anything was removed. A directory that is empty then goes too; one that was empty before
-// only where the filters take it.
-Result<bool> Remover::empty_folder(const std::string& folder) {
+// A directory that is empty then goes too; one that was empty before only where the filters take it.
+Result<Remover::Emptied> Remover::empty_folder(const std::string& folder) {
   const std::unique_ptr<FolderNames> names = list_target(folder);
   std::vector<std::string> batch;
-  bool any = false;
+  Emptied emptied{.any = false, .gone = context_.to_tree()};
   while (const Entry* entry = PENSTOCK_TRY(names->peek())) {
-    if (entry->kind == EntryKind::kFolder) {
-      if (context_.filters.may_select_below(entry->key)) {
-        const bool emptied = PENSTOCK_TRY(empty_folder(entry->key));
-        any = any || emptied;
-      }
-    } else if (context_.filters.selects(entry->key)) {
-      any = true;
+    if (entry->kind == EntryKind::kFolder && context_.filters.may_select_below(entry->key)) {
+      const Emptied below = PENSTOCK_TRY(empty_folder(entry->key));
+      emptied = {emptied.any || below.any, emptied.gone && below.gone};
+    } else if (entry->kind == EntryKind::kFolder || !context_.filters.selects(entry->key)) {
+      emptied.gone = false;
+    } else if (entry->kind == EntryKind::kOdd) {
+      leave_odd(entry->key);
+    } else {
+      emptied.any = true;
       PENSTOCK_TRY(remove_extra(*entry, batch));
     }
     names->advance();
   }
   PENSTOCK_TRY(remove_batch(batch));
-  const bool removes = context_.to_tree() && !context_.options.dry_run;
-  if (removes && (any || context_.filters.selects(folder))) {
-    PENSTOCK_TRY(context_.tree->remove_folder(folder));
+  if (!emptied.any && !context_.filters.selects(folder)) emptied.gone = false;
+  if (emptied.gone && !context_.options.dry_run) {
+    emptied.gone = PENSTOCK_TRY(context_.tree->remove_folder(folder));
   }
-  return any;
+  if (emptied.gone) act(folder);
+  return emptied;
+}
+
+void Remover::leave_odd(const std::string& key) {
+  if (!context_.filters.selects(key)) return;
+  context_.tally.skipped(key, "only the target has it, and it stays: no copy can have such a key");
 }
 
 void Remover::act(const std::string& key) {

@@ -24,11 +24,17 @@ class Remover {
   Result<void> remove_in_way(const std::string& key);
   void tidy(const std::string& folder, bool with_folders_inside);
   Result<void> tidy_names(const std::string& folder, bool with_folders_inside);
-  Result<bool> empty_folder(const std::string& folder);
+  // What became of a folder that only the target has.
+  struct Emptied {
+    bool any = false;   // Something in it was removed,
+    bool gone = false;  // and so was the directory.
+  };
+  Result<Emptied> empty_folder(const std::string& folder);
   Result<void> remove_extra(const Entry& entry, std::vector<std::string>& batch);
   Result<void> remove_batch(std::vector<std::string>& batch);
   std::unique_ptr<FolderNames> list_target(const std::string& folder) const;
   std::unique_ptr<FolderNames> list_source(const std::string& folder) const;
+  void leave_odd(const std::string& key);
   void act(const std::string& key);
 
   Context& context_;

@@ -166,8 +166,9 @@ void remove_and_replace(Context& context, const Leftovers& leftovers) {
 }
 
 Result<void> finish_target(Context& context) {
-  if (context.options.dry_run || context.stopped()) return {};
-  if (context.tree) return context.tree->finish();
+  if (context.options.dry_run) return {};
+  if (context.tree) return context.tree->finish(/*durable=*/!context.stopped());
+  if (context.stopped()) return {};
   return context.to.store->flush(context.call<store::CallOptions>());
 }
 

@@ -47,6 +47,12 @@ std::vector<std::string> failed_keys(const Report& report) {
   return keys;
 }
 
+std::vector<std::string> skipped_keys(const Report& report) {
+  std::vector<std::string> keys;
+  for (const Skip& skip : report.skips) keys.push_back(skip.key);
+  return keys;
+}
+
 TEST(Run, TreeToTreeKeepsModesTimesLinksAndEmptyDirectories) {
   MemoryFileSystem fs;
   fill(fs, "/from");
@@ -143,6 +149,53 @@ TEST(Run, AModeAloneIsKeptWithoutCopying) {
   EXPECT_EQ(fs.stat("/to/d")->mode, 0711u);
 }
 
+void set_mode(io::FileSystem& fs, const std::string& path, uint32_t mode) {
+  ASSERT_THAT((*fs.open(path, {}))->set_attributes(mode, std::nullopt), IsOk());
+}
+
+// Directories as packages and caches have them: an owner who is not root can write there only after
+// a chmod.
+TEST(Run, ReadOnlyDirectoriesAreSyncedAgainAndAgain) {
+  MemoryFileSystem disk;
+  GuardedFileSystem fs(disk);
+  fill(disk, "/from");
+  write_file(disk, "/from/d/e/gone", "x", kTime);
+  write_file(disk, "/from/old/f", "x", kTime);
+  for (const char* folder : {"/from/d/e", "/from/d", "/from/old", "/from"}) {
+    set_mode(disk, folder, 0555);
+  }
+  const auto from = tree_place(disk, "/from");
+  const auto to = tree_place(fs, "/to", true);
+  Options options = small_options();
+  options.delete_extra = true;
+  run_ok(*from, *to, options);
+  EXPECT_EQ(tree_of(disk, "/to"), tree_of(disk, "/from"));
+
+  write_file(disk, "/from/d/e/large", "changed", kTime + 5);
+  write_file(disk, "/from/d/new/g", "new", kTime);
+  ASSERT_THAT(disk.make_symlink("f", "/from/d/link"), IsOk());
+  ASSERT_THAT(disk.remove("/from/d/e/gone"), IsOk());
+  ASSERT_THAT(io::remove_tree(disk, "/from/old"), IsOk());
+  run_ok(*from, *to, options);
+  EXPECT_EQ(tree_of(disk, "/to"), tree_of(disk, "/from"));
+  for (const char* folder : {"/to", "/to/d", "/to/d/e"}) {
+    EXPECT_EQ(disk.stat(folder)->mode, 0555u) << folder;
+  }
+}
+
+TEST(Run, AReadOnlyDirectoryWhoseModeIsNotOursToKeepStaysSo) {
+  MemoryFileSystem disk;
+  GuardedFileSystem fs(disk);
+  ASSERT_THAT(disk.make_directory("/to"), IsOk());
+  ASSERT_THAT(disk.make_directory("/to/d", 0555), IsOk());
+  const auto from = memory_place({{"d/f", "1"}, {"g", "2"}});
+  const auto to = tree_place(fs, "/to");
+  const Result<Report> report = run(*from, *to, small_options());
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(failed_keys(*report), ElementsAre("d/f"));
+  EXPECT_EQ(disk.stat("/to/d")->mode, 0555u);
+}
+
 TEST(Run, LinksToFilesBecomeObjectsAndOthersAreSkipped) {
   MemoryFileSystem fs;
   write_file(fs, "/secret", "secret");
@@ -156,7 +209,7 @@ TEST(Run, LinksToFilesBecomeObjectsAndOthersAreSkipped) {
   const Report report = run_ok(*from, *to, small_options());
   EXPECT_EQ(objects_of(*to->store), (Tree{{"d/f", "effe"}, {"inside", "effe"}}));
   EXPECT_EQ(report.skipped, 3u);
-  EXPECT_THAT(report.skipped_names, UnorderedElementsAre("out", "to a directory", "dangling"));
+  EXPECT_THAT(skipped_keys(report), UnorderedElementsAre("out", "to a directory", "dangling"));
 }
 
 TEST(Run, LinksAtTheTargetAreReplacedNotFollowed) {
@@ -211,8 +264,11 @@ TEST(Run, KeysThatATreeCannotHoldAreFailuresOfTheirOwn) {
   const auto to = tree_place(fs, "/to", true);
   const Result<Report> report = run(*from, *to, small_options());
   ASSERT_THAT(report, IsOk());
-  EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("a/", long_part, "d/" + long_part + "/",
-                                                         ".penstock-tmp-1", "d/.penstock-tmp-2/"));
+  // Each of those below a name that a file has, too.
+  EXPECT_THAT(failed_keys(*report),
+              UnorderedElementsAre("a/b", "a/c/d", long_part, "d/" + long_part + "/",
+                                   ".penstock-tmp-1", "d/.penstock-tmp-2/"));
+  EXPECT_THAT(failures_of(*report), HasSubstr("'a' and 'a/' cannot both be in /to"));
   for (const Failure& failure : report->failures) {
     EXPECT_EQ(failure.error.code, ErrorCode::kInvalid) << failure.key;
   }
@@ -226,23 +282,97 @@ class OddKeysStore : public PassingStore {
   OddKeysStore() : PassingStore(store::make_memory_store()) {}
   void async_list(store::ListOptions options, store::Done<store::ListPage> done) override {
     const bool at_top = options.prefix.empty();
-    PassingStore::async_list(std::move(options), [at_top, done](Result<store::ListPage> page) {
-      if (at_top && page.ok()) page->odd = {"dir/", "a//", "../up", "../"};
-      done(std::move(page));
-    });
+    PassingStore::async_list(std::move(options),
+                             [this, at_top, done](Result<store::ListPage> page) {
+                               if (at_top && page.ok()) page->odd = odd;
+                               done(std::move(page));
+                             });
   }
+
+  void add(const std::string& key, uint64_t size) {
+    odd.emplace_back().key = key;
+    odd.back().size = size;
+  }
+
+  std::vector<store::ObjectInfo> odd;
 };
 
 TEST(Run, FolderMarkersAreSkippedAndKeysWithOddPartsAreFailures) {
   MemoryFileSystem fs;
-  const auto from = store_place(std::make_unique<OddKeysStore>());
+  auto store = std::make_unique<OddKeysStore>();
+  for (const char* key : {"dir/", "a//", "../up", "../", ""}) store->add(key, 0);
+  const auto from = store_place(std::move(store));
   ASSERT_THAT(from->store->put("k", bytes_of("v")), IsOk());
   const auto to = tree_place(fs, "/to", true);
   const Result<Report> report = run(*from, *to, small_options());
   ASSERT_THAT(report, IsOk());
-  EXPECT_THAT(report->skipped_names, UnorderedElementsAre("dir/"));
+  EXPECT_THAT(skipped_keys(*report), UnorderedElementsAre("dir/"));
   EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("a//", "../up", "../"));
   EXPECT_EQ(tree_of(fs, "/to"), (Tree{{"k", "v"}}));
+}
+
+TEST(Run, BytesUnderAKeyThatEndsWithASlashAreAFailure) {
+  for (const bool to_tree : {true, false}) {
+    MemoryFileSystem fs;
+    auto store = std::make_unique<OddKeysStore>();
+    store->add("dir/", 7);
+    store->add("", 9);
+    const auto from = store_place(std::move(store));
+    ASSERT_THAT(from->store->put("k", bytes_of("v")), IsOk());
+    const auto to = to_tree ? tree_place(fs, "/to", true) : memory_place({});
+    const Result<Report> report = run(*from, *to, small_options());
+    ASSERT_THAT(report, IsOk());
+    EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("dir/", ""));
+    EXPECT_THAT(failures_of(*report), AllOf(HasSubstr("ends with '/'"), HasSubstr("7 B")));
+    EXPECT_EQ(report->skipped, 0u);
+    EXPECT_EQ(report->totals.copied, 1u);
+  }
+}
+
+TEST(Run, UnfinishedFilesOfTheSourceAreSkippedAndNamed) {
+  for (const bool to_tree : {true, false}) {
+    MemoryFileSystem fs;
+    write_file(fs, "/from/a", "a");
+    write_file(fs, "/from/.penstock-tmp-1", "unfinished");
+    write_file(fs, "/from/d/.penstock-tmp-2/f", "in a directory");
+    write_file(fs, "/from/d/.penstock-tmp-left-out", "x");
+    const auto from = tree_place(fs, "/from");
+    const auto to = to_tree ? tree_place(fs, "/to", true) : memory_place({});
+    Options options = small_options();
+    options.filters = {{false, "*-out"}};
+    const Report report = run_ok(*from, *to, options);
+    EXPECT_THAT(skipped_keys(report), UnorderedElementsAre(".penstock-tmp-1", "d/.penstock-tmp-2"));
+    EXPECT_EQ(report.totals.copied, 1u);
+  }
+}
+
+// S3 with a prefix.
+class ShortKeysStore : public PassingStore {
+ public:
+  ShortKeysStore() : PassingStore(store::make_memory_store()) {}
+  store::Capabilities capabilities() const override {
+    store::Capabilities capabilities = PassingStore::capabilities();
+    capabilities.key_bytes_max = 10;
+    return capabilities;
+  }
+};
+
+TEST(Run, KeysThatAreTooLongAreForeseen) {
+  MemoryFileSystem fs;
+  write_file(fs, "/from/short", "1");
+  write_file(fs, "/from/d/just-right", "2");
+  write_file(fs, "/from/d/12345678", "3");
+  for (const bool dry_run : {true, false}) {
+    const auto from = tree_place(fs, "/from");
+    const auto to = store_place(std::make_unique<ShortKeysStore>());
+    Options options = small_options();
+    options.dry_run = dry_run;
+    const Result<Report> report = run(*from, *to, options);
+    ASSERT_THAT(report, IsOk());
+    EXPECT_THAT(failed_keys(*report), ElementsAre("d/just-right"));
+    EXPECT_THAT(failures_of(*report), HasSubstr("has 12 bytes: keys in memory: have at most 10"));
+    EXPECT_EQ(report->totals.to_copy, 2u);
+  }
 }
 
 TEST(Run, NamesThatDifferOnlyByCaseAreFailuresWhereCaseDoesNotCount) {
@@ -257,7 +387,7 @@ TEST(Run, NamesThatDifferOnlyByCaseAreFailuresWhereCaseDoesNotCount) {
   const auto to = tree_place(fs, "/to", true);
   const Result<Report> report = run(*from, *to, small_options());
   ASSERT_THAT(report, IsOk());
-  EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("readme", "Dir/", "dir/"));
+  EXPECT_THAT(failed_keys(*report), UnorderedElementsAre("readme", "Dir/f", "dir/g"));
   EXPECT_THAT(failures_of(*report), AllOf(HasSubstr("README"), HasSubstr("'DIR'")));
   EXPECT_EQ(tree_of(disk, "/to"), (Tree{{"README", "1"}, {"DIR", "5"}, {"other", "6"}}));
   // The first ones are the same from then on.
@@ -300,7 +430,7 @@ TEST(Run, FiltersDecideWhatIsCopiedAndWhatIsDeleted) {
   options.delete_extra = true;
   const Report report = run_ok(*from, *to, options);
   EXPECT_EQ(report.totals.copied, 4u);
-  EXPECT_EQ(report.totals.deleted, 2u);
+  EXPECT_EQ(report.totals.deleted, 3u);
   Tree expected = tree_of(fs, "/from");
   expected.erase("d/e");
   expected.erase("d/e/large");
@@ -325,12 +455,50 @@ TEST(Run, DeleteRemovesWhatOnlyTheTargetHas) {
   EXPECT_EQ(tree_of(fs, "/to"), before);
   Options options = small_options();
   options.delete_extra = true;
+  std::vector<std::string> deleted;
+  options.on_action = [&](Action action, const std::string& key, uint64_t, std::string_view) {
+    if (action == Action::kDelete) deleted.push_back(key);
+  };
+  const auto all = UnorderedElementsAre("d/e/extra", "x/y/z", "x/link", "x/hollow/", "x/y/", "x/");
   options.dry_run = true;
-  EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 3u);
+  EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 6u);
+  EXPECT_THAT(std::exchange(deleted, {}), all);
   EXPECT_EQ(tree_of(fs, "/to"), before);
   options.dry_run = false;
-  EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 3u);
+  EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 6u);
+  EXPECT_THAT(deleted, all);
   EXPECT_EQ(tree_of(fs, "/to"), tree_of(fs, "/from"));
+}
+
+TEST(Run, ADirectoryWithSomethingLeftOutIsNotDeleted) {
+  MemoryFileSystem fs;
+  write_file(fs, "/from/a", "a");
+  write_file(fs, "/to/x/gone", "x");
+  write_file(fs, "/to/x/y/stays.keep", "x");
+  const auto from = tree_place(fs, "/from");
+  const auto to = tree_place(fs, "/to");
+  Options options = small_options();
+  options.delete_extra = true;
+  options.filters = {{false, "*.keep"}};
+  for (const bool dry_run : {true, false}) {
+    options.dry_run = dry_run;
+    EXPECT_EQ(run_ok(*from, *to, options).totals.deleted, 1u);
+  }
+  EXPECT_EQ(tree_of(fs, "/to"),
+            (Tree{{"a", "a"}, {"x", "/"}, {"x/y", "/"}, {"x/y/stays.keep", "x"}}));
+}
+
+TEST(Run, OddKeysThatOnlyTheTargetHasStayAndAreNamed) {
+  const auto from = memory_place({{"a", "1"}});
+  auto store = std::make_unique<OddKeysStore>();
+  for (const char* key : {"old/", "x//", ""}) store->add(key, 0);
+  const auto to = store_place(std::move(store));
+  EXPECT_EQ(run_ok(*from, *to, small_options()).skipped, 0u);
+  Options options = small_options();
+  options.delete_extra = true;
+  const Report report = run_ok(*from, *to, options);
+  EXPECT_THAT(skipped_keys(report), UnorderedElementsAre("old/", "x//"));
+  EXPECT_THAT(report.skips[0].why, HasSubstr("only the target has it"));
 }
 
 TEST(Run, DeleteFromAStore) {
@@ -633,6 +801,7 @@ TEST(Run, AnObjectThatKeepsChangingIsAFailure) {
   ASSERT_THAT(report, IsOk());
   EXPECT_THAT(failed_keys(*report), ElementsAre("k"));
   EXPECT_EQ(report->failures[0].error.code, ErrorCode::kChanged);
+  EXPECT_THAT(failures_of(*report), HasSubstr("it changed while it was copied, 4 times in a row"));
   EXPECT_EQ(tree_of(fs, "/to"), (Tree{{"other", "o"}}));
 }
 

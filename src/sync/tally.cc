@@ -49,7 +49,7 @@ void Tally::skipped(const std::string& key, std::string_view why) {
   ++skipped_;
   {
     std::lock_guard lock(mutex_);
-    if (skipped_names_.size() < kSkippedKept) skipped_names_.push_back(key);
+    if (skips_.size() < kSkippedKept) skips_.push_back({key, std::string(why)});
   }
   act(Action::kSkip, key, 0, why);
 }
@@ -84,7 +84,7 @@ Report Tally::report() const {
   report.stopped = options_.stop.stop_requested();
   std::lock_guard lock(mutex_);
   report.failures = failures_;
-  report.skipped_names = skipped_names_;
+  report.skips = skips_;
   return report;
 }
 

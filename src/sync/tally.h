@@ -50,7 +50,7 @@ class Tally {
 
   mutable std::mutex mutex_;
   std::vector<Failure> failures_;
-  std::vector<std::string> skipped_names_;
+  std::vector<Skip> skips_;
   std::mutex act_mutex_;  // Of its own: on_action may be slow.
 };
 

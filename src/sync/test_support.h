@@ -12,6 +12,7 @@
 #include "base/result_matchers.h"
 #include "io/memory_file_system.h"
 #include "penstock/sync.h"
+#include "store/passing_store.h"
 
 namespace penstock::sync {
 
@@ -99,50 +100,7 @@ inline Options small_options() {
   return options;
 }
 
-// Passes every call on; tests override what is to go wrong.
-class PassingStore : public store::ObjectStore {
- public:
-  explicit PassingStore(std::unique_ptr<store::ObjectStore> inner) : inner_(std::move(inner)) {}
-
-  void async_get(std::string key, uint64_t offset, std::span<std::byte> into,
-                 store::GetOptions options, store::Done<store::GetResult> done) override {
-    inner_->async_get(std::move(key), offset, into, std::move(options), std::move(done));
-  }
-  void async_put(std::string key, std::span<const std::byte> bytes, store::PutOptions options,
-                 store::Done<store::ObjectInfo> done) override {
-    inner_->async_put(std::move(key), bytes, std::move(options), std::move(done));
-  }
-  void async_head(std::string key, store::CallOptions options,
-                  store::Done<store::ObjectInfo> done) override {
-    inner_->async_head(std::move(key), std::move(options), std::move(done));
-  }
-  void async_list(store::ListOptions options, store::Done<store::ListPage> done) override {
-    inner_->async_list(std::move(options), std::move(done));
-  }
-  void async_remove(std::vector<std::string> keys, store::CallOptions options,
-                    store::Done<std::vector<store::RemoveFailure>> done) override {
-    inner_->async_remove(std::move(keys), std::move(options), std::move(done));
-  }
-  void async_copy(std::string from, std::string to, store::CallOptions options,
-                  store::Done<store::ObjectInfo> done) override {
-    inner_->async_copy(std::move(from), std::move(to), std::move(options), std::move(done));
-  }
-  void async_flush(store::CallOptions options, store::Done<void> done) override {
-    inner_->async_flush(std::move(options), std::move(done));
-  }
-  Result<std::unique_ptr<store::Upload>> start_upload(std::string key,
-                                                      store::PutOptions options) override {
-    return inner_->start_upload(std::move(key), std::move(options));
-  }
-  store::Capabilities capabilities() const override { return inner_->capabilities(); }
-  std::string description() const override { return inner_->description(); }
-  std::string identity() const override { return inner_->identity(); }
-
-  store::ObjectStore& inner() { return *inner_; }
-
- private:
-  std::unique_ptr<store::ObjectStore> inner_;
-};
+using store::PassingStore;
 
 inline std::string failures_of(const Report& report) {
   std::string text;

@@ -55,6 +55,10 @@ TreeTarget::TreeTarget(io::FileSystem& fs, std::string directory, Settings setti
       settings_(std::move(settings)),
       number_(store::random_number()) {}
 
+TreeTarget::~TreeTarget() {
+  (void)restore_modes();  // Of a run that ended early; who finished has none left.
+}
+
 std::string TreeTarget::path_of(std::string_view key) const {
   key = without_slash(key);
   return key.empty() ? directory_ : fmt::format("{}/{}", directory_ == "/" ? "" : directory_, key);
@@ -102,7 +106,8 @@ Result<void> TreeTarget::prepare() {
 
 Result<void> TreeTarget::probe() {
   const std::string path = temporary_path("");
-  const std::unique_ptr<StagedFile> file = PENSTOCK_TRY(StagedFile::create(fs_, path, path, 0600));
+  const std::unique_ptr<StagedFile> file =
+      PENSTOCK_TRY(write_in("", [&] { return StagedFile::create(fs_, path, path, 0600); }));
   PENSTOCK_TRY(file->finish(0, std::nullopt, kOddTime, /*sync=*/false));
   const io::FileInfo info = PENSTOCK_TRY(fs_.stat_link(path));
   time_step_ns_ = step_of(info.mtime_ns);
@@ -136,7 +141,8 @@ Result<void> TreeTarget::make_one(std::string_view folder) {
   }
   std::optional<uint32_t> mode;
   if (settings_.mode_of_folder) mode = settings_.mode_of_folder(name);
-  const Result<void> made = fs_.make_directory(path_of(name), mode ? kOwnerAll : 0755);
+  const Result<void> made = write_in(
+      folder_of(name), [&] { return fs_.make_directory(path_of(name), mode ? kOwnerAll : 0755); });
   // Another thread may have been quicker, or somebody else.
   if (!made.ok() && made.error().code == ErrorCode::kExists) return make_one(folder);
   if (!made.ok()) return made;
@@ -169,28 +175,56 @@ Result<void> TreeTarget::make_folder(std::string_view folder) {
 Result<void> TreeTarget::set_folder_mode(std::string_view folder, uint32_t mode) {
   mode &= kModeBits;
   // One that we could not write to ourselves gets it last.
-  if ((mode & kOwnerAll) != kOwnerAll) {
-    std::lock_guard lock(mutex_);
-    if (late_modes_.size() >= kLateModesMax) {
-      return make_error(ErrorCode::kNoMemory,
-                        fmt::format("{}: there are more than {} directories that their owner may "
-                                    "not write to",
-                                    path_of(folder), kLateModesMax));
-    }
-    late_modes_.emplace_back(folder, mode);
-  }
+  if ((mode & kOwnerAll) != kOwnerAll) PENSTOCK_TRY(keep_for_last(folder, mode));
   const std::unique_ptr<io::File> directory =
       PENSTOCK_TRY(fs_.open(path_of(folder), {.follow_links = false}));
   changed_ = true;
   return directory->set_attributes(mode | kOwnerAll, std::nullopt);
 }
 
+Result<void> TreeTarget::keep_for_last(std::string_view folder, uint32_t mode) {
+  std::lock_guard lock(mutex_);
+  if (late_modes_.size() < kLateModesMax) {
+    late_modes_[std::string(without_slash(folder))] = mode;
+    return {};
+  }
+  return make_error(ErrorCode::kNoMemory,
+                    fmt::format("{}: there are more than {} directories that their owner may "
+                                "not write to",
+                                path_of(folder), kLateModesMax));
+}
+
+// Does what writes into `folder`. Where modes are kept, an earlier run may have made it one that its
+// owner cannot write to.
+template <typename Attempt>
+auto TreeTarget::write_in(std::string_view folder, const Attempt& attempt) -> decltype(attempt()) {
+  auto done = attempt();
+  const bool may_be_closed =
+      settings_.mode_of_folder && !done.ok() && done.error().code == ErrorCode::kPermission;
+  if (!may_be_closed || !open_up(folder).ok()) return done;
+  return attempt();
+}
+
+// Until the end: then it gets its mode back.
+Result<void> TreeTarget::open_up(std::string_view folder) {
+  const io::FileInfo info = PENSTOCK_TRY(fs_.stat_link(path_of(folder)));
+  const bool is_open = (info.mode & kOwnerAll) == kOwnerAll;  // Another thread was quicker.
+  if (is_open || info.kind != io::FileKind::kDirectory) return {};
+  const std::unique_ptr<io::File> directory =
+      PENSTOCK_TRY(fs_.open(path_of(folder), {.follow_links = false}));
+  PENSTOCK_TRY(keep_for_last(folder, info.mode));
+  changed_ = true;
+  return directory->set_attributes(info.mode | kOwnerAll, std::nullopt);
+}
+
 Result<std::unique_ptr<StagedFile>> TreeTarget::start(const std::string& key, bool has_mode) {
   PENSTOCK_TRY(check_name(key));
   PENSTOCK_TRY(make_folder(folder_of(key)));
   changed_ = true;
-  return StagedFile::create(fs_, temporary_path(folder_of(key)), path_of(key),
-                            has_mode ? 0600 : 0644);
+  return write_in(folder_of(key), [&] {
+    return StagedFile::create(fs_, temporary_path(folder_of(key)), path_of(key),
+                              has_mode ? 0600 : 0644);
+  });
 }
 
 Result<std::unique_ptr<StagedFile>> TreeTarget::start_link(const std::string& key,
@@ -198,7 +232,9 @@ Result<std::unique_ptr<StagedFile>> TreeTarget::start_link(const std::string& ke
   PENSTOCK_TRY(check_name(key));
   PENSTOCK_TRY(make_folder(folder_of(key)));
   changed_ = true;
-  return StagedFile::create_link(fs_, temporary_path(folder_of(key)), path_of(key), leads_to);
+  return write_in(folder_of(key), [&] {
+    return StagedFile::create_link(fs_, temporary_path(folder_of(key)), path_of(key), leads_to);
+  });
 }
 
 Result<void> TreeTarget::set_attributes(const std::string& key, std::optional<uint32_t> mode,
@@ -211,23 +247,27 @@ Result<void> TreeTarget::set_attributes(const std::string& key, std::optional<ui
 }
 
 Result<void> TreeTarget::remove(const std::string& key) {
-  const Result<void> removed = fs_.remove(path_of(key));
+  const Result<void> removed = write_in(folder_of(key), [&] { return fs_.remove(path_of(key)); });
   changed_ = true;
   if (!removed.ok() && is_missing(removed.error())) return {};
   return removed;
 }
 
 Result<bool> TreeTarget::remove_folder(std::string_view folder) {
-  std::lock_guard lock(mutex_);
-  known_.clear();  // Those below it, too.
-  const Result<void> removed = fs_.remove_directory(path_of(folder));
+  {
+    std::lock_guard lock(mutex_);
+    known_.clear();  // Those below it, too.
+  }
+  const Result<void> removed = write_in(folder_of(without_slash(folder)),
+                                        [&] { return fs_.remove_directory(path_of(folder)); });
   if (removed.ok()) changed_ = true;
   if (removed.ok() || is_missing(removed.error())) return true;
   if (removed.error().code == ErrorCode::kExists) return false;
   return removed.error();
 }
 
-void TreeTarget::remove_if_old(const std::string& path) {
+void TreeTarget::remove_if_old(const std::string& key) {
+  const std::string path = path_of(key);
   const Result<io::FileInfo> info = fs_.stat_link(path);
   // Not by the time of change, which is that of the source once the file is whole.
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -236,19 +276,26 @@ void TreeTarget::remove_if_old(const std::string& path) {
   if (fs_.remove(path).ok()) changed_ = true;
 }
 
-Result<void> TreeTarget::finish() {
+Result<void> TreeTarget::restore_modes() {
   std::lock_guard lock(mutex_);
+  Result<void> first;
   // From the deepest: once a directory may not be entered, those below cannot be reached.
-  std::sort(late_modes_.rbegin(), late_modes_.rend());
-  for (const auto& [folder, mode] : late_modes_) {
+  for (auto late = late_modes_.rbegin(); late != late_modes_.rend(); ++late) {
+    const auto& [folder, mode] = *late;
     const Result<std::unique_ptr<io::File>> directory =
         fs_.open(path_of(folder), {.follow_links = false});
     if (!directory.ok() && is_missing(directory.error())) continue;
-    if (!directory.ok()) return directory.error();
-    PENSTOCK_TRY((*directory)->set_attributes(mode, std::nullopt));
+    const Result<void> set = directory.ok() ? (*directory)->set_attributes(mode, std::nullopt)
+                                            : Result<void>(directory.error());
+    if (!set.ok() && first.ok()) first = set;
   }
   late_modes_.clear();
-  if (!changed_.exchange(false)) return {};
+  return first;
+}
+
+Result<void> TreeTarget::finish(bool durable) {
+  PENSTOCK_TRY(restore_modes());
+  if (!durable || !changed_.exchange(false)) return {};
   return fs_.sync_file_system(directory_);
 }
 

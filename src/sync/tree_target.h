@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
-#include <vector>
 
 #include "penstock/io.h"
 #include "penstock/sync.h"
@@ -32,6 +32,8 @@ class TreeTarget {
   };
   // `directory` is absolute, without links, and need not be there yet; `fs` outlives it.
   TreeTarget(io::FileSystem& fs, std::string directory, Settings settings);
+  // Gives directories their modes, as finish().
+  ~TreeTarget();
 
   // Makes the directory when it is missing and finds out, with a file that is there for a moment,
   // what the file system does to names and times.
@@ -63,13 +65,13 @@ class TreeTarget {
   // A missing one is fine. Of a folder: only when it is empty; false when it is not.
   Result<void> remove(const std::string& key);
   Result<bool> remove_folder(std::string_view folder);
-  // What a killed run left behind. `path` is that of an unfinished file; one that somebody may still
+  // What a killed run left behind. `key` is that of an unfinished file; one that somebody may still
   // be writing stays.
-  void remove_if_old(const std::string& path);
+  void remove_if_old(const std::string& key);
 
   // Gives directories that their owner may not write to their modes, now that they are filled, and
-  // makes all names durable.
-  Result<void> finish();
+  // with `durable` makes all names so.
+  Result<void> finish(bool durable);
   void note_change() { changed_ = true; }
 
  private:
@@ -79,6 +81,11 @@ class TreeTarget {
   Result<void> make_one(std::string_view folder);
   Result<void> dress_folder(const std::string& name, std::optional<uint32_t> mode);
   Result<void> probe();
+  template <typename Attempt>
+  auto write_in(std::string_view folder, const Attempt& attempt) -> decltype(attempt());
+  Result<void> open_up(std::string_view folder);
+  Result<void> keep_for_last(std::string_view folder, uint32_t mode);
+  Result<void> restore_modes();
   Error in_the_way(std::string_view key, std::string_view what) const;
 
   io::FileSystem& fs_;
@@ -93,7 +100,7 @@ class TreeTarget {
   std::mutex make_mutex_;  // While a new directory is shown to on_directory: nothing is put there.
   std::mutex mutex_;
   std::unordered_set<std::string> known_;  // Folders that are there, and no links.
-  std::vector<std::pair<std::string, uint32_t>> late_modes_;
+  std::map<std::string, uint32_t> late_modes_;
 };
 
 }  // namespace penstock::sync

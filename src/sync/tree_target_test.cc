@@ -35,7 +35,7 @@ TEST_F(TreeTargetTest, MakesDirectoriesAndTellsEachOnce) {
   put(*target, "a/b/g");
   put(*target, "a/h");
   EXPECT_THAT(made, ElementsAre("", "a", "a/b"));
-  EXPECT_THAT(target->finish(), IsOk());
+  EXPECT_THAT(target->finish(true), IsOk());
 }
 
 TEST_F(TreeTargetTest, NamesThatLeadOutOrCannotBeAreRefused) {
@@ -94,9 +94,21 @@ TEST_F(TreeTargetTest, DirectoriesGetTheirModesAndThoseThatLockUsOutGetThemLast)
   put(*target, "a/b/f");
   EXPECT_EQ(fs_.stat("/to/a")->mode, 0755u);
   EXPECT_EQ(fs_.stat("/to/a/b")->mode, 0711u);
-  EXPECT_THAT(target->finish(), IsOk());
+  EXPECT_THAT(target->finish(true), IsOk());
   EXPECT_EQ(fs_.stat("/to/a")->mode, 0555u);
   EXPECT_EQ(fs_.stat("/to/a/b")->mode, 0711u);
+}
+
+TEST_F(TreeTargetTest, ADirectoryThatWasOpenedUpGetsItsModeBackWhateverHappens) {
+  GuardedFileSystem fs(fs_);
+  ASSERT_THAT(fs_.make_directory("/to"), IsOk());
+  ASSERT_THAT(fs_.make_directory("/to/a", 0500), IsOk());
+  auto target = open(
+      fs, {.mode_of_folder = [](const std::string&) { return std::nullopt; }, .on_directory = {}});
+  put(*target, "a/f");
+  EXPECT_EQ(fs_.stat("/to/a")->mode, 0700u);
+  target.reset();  // Not finished.
+  EXPECT_EQ(fs_.stat("/to/a")->mode, 0500u);
 }
 
 TEST_F(TreeTargetTest, WhatWillHaveAModeIsNobodyElsesBefore) {
@@ -127,9 +139,9 @@ TEST_F(TreeTargetTest, OldUnfinishedFilesGo) {
   now = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   write_file(fs, "/to/.penstock-tmp-new", "x", /*mtime_ns=*/1);
   const auto target = open(fs);
-  target->remove_if_old("/to/.penstock-tmp-old");
-  target->remove_if_old("/to/.penstock-tmp-new");
-  target->remove_if_old("/to/.penstock-tmp-missing");
+  target->remove_if_old(".penstock-tmp-old");
+  target->remove_if_old(".penstock-tmp-new");
+  target->remove_if_old(".penstock-tmp-missing");
   EXPECT_THAT(fs.stat("/to/.penstock-tmp-old"), FailsWith(ErrorCode::kNotFound));
   EXPECT_THAT(fs.stat("/to/.penstock-tmp-new"), IsOk());
 }

@@ -17,44 +17,72 @@ bool is_gone(const Error& error) {
 }  // namespace
 
 void Walker::visit(FolderStack& stack, const FolderSeen& seen, Pair& pair) {
+  if (!pair.clash.empty()) return visit_clash(stack, pair);
   const std::string& key = pair.source.key;
   Result<void> visited;
-  if (!pair.clash.empty()) {
-    visited =
-        make_error(ErrorCode::kInvalid, fmt::format("'{}' and '{}' cannot both be in {}",
-                                                    pair.clash, key, context_.to.description()));
-  } else if (pair.source.kind == EntryKind::kFolder) {
+  if (pair.source.kind == EntryKind::kFolder) {
     visited = visit_folder(stack, seen, pair);
   } else if (pair.source.kind == EntryKind::kObject) {
     visited = visit_object(seen, pair);
   } else if (pair.source.kind == EntryKind::kLink) {
     visited = visit_link(seen, pair);
   } else if (pair.source.kind == EntryKind::kOdd) {
-    visit_odd(key);
+    visit_odd(pair.source);
   } else {
     context_.tally.skipped(key, "neither a file nor a directory");
   }
   if (!visited.ok()) context_.tally.failed(key, visited.error());
 }
 
-// Consoles make such keys, mostly empty, to show a folder.
-void Walker::visit_odd(const std::string& key) {
-  const std::string_view folder = std::string_view(key).substr(0, key.size() - 1);
-  if (key.ends_with('/') && store::check_key(folder).ok()) {
-    return context_.tally.skipped(key, "a key that ends with '/', which marks a folder");
+// All that is in such a folder fails, each object by its name: nothing is left out unsaid.
+void Walker::visit_clash(FolderStack& stack, const Pair& pair) {
+  if (pair.source.kind == EntryKind::kOdd) return visit_odd(pair.source);
+  const bool is_folder = pair.source.kind == EntryKind::kFolder;
+  if (is_folder) {
+    auto task = std::make_unique<FolderTask>();
+    task->folder = pair.source.key;
+    task->clash = pair.clash;
+    stack.push(std::move(task));
   }
-  context_.tally.failed(
-      key, make_error(ErrorCode::kInvalid, fmt::format("'{}' has an empty, '.' or '..' part, and "
-                                                       "cannot be named elsewhere",
-                                                       key)));
+  // A directory counts by itself, because it may be empty.
+  if (is_folder && !context_.from_tree()) return;
+  if (!is_folder) context_.tally.listed(1);
+  context_.tally.failed(pair.source.key, make_error(ErrorCode::kInvalid, pair.clash));
+}
+
+// Consoles make keys that end with '/', mostly empty, to show a folder.
+void Walker::visit_odd(const Entry& entry) {
+  const std::string& key = entry.key;
+  const auto fail = [&](std::string text) {
+    context_.tally.failed(key, make_error(ErrorCode::kInvalid, std::move(text)));
+  };
+  const bool marks_top = key.empty();
+  const bool marks_folder =
+      marks_top || (key.ends_with('/') && store::check_key(key.substr(0, key.size() - 1)).ok());
+  if (!marks_folder) {
+    fail(fmt::format("'{}' has an empty, '.' or '..' part, and cannot be named elsewhere", key));
+  } else if (entry.size > 0) {
+    fail(
+        fmt::format("the key of {}/{} ends with '/', as no file and no copy of it can: its {} were "
+                    "not copied",
+                    context_.from.description(), key, format_size(entry.size)));
+  } else if (!marks_top) {
+    context_.tally.skipped(key, "an empty key that ends with '/', which marks a folder");
+  }
 }
 
 Result<void> Walker::check_name(const Pair& pair) const {
   std::string_view key = pair.source.key;
   if (key.ends_with('/')) key.remove_suffix(1);
   if (context_.to_tree()) return TreeTarget::check_name(key);
-  if (!context_.to.store->capabilities().any_bytes && !is_utf8(key)) {
+  const store::Capabilities there = context_.to.store->capabilities();
+  if (!there.any_bytes && !is_utf8(key)) {
     return make_error(ErrorCode::kInvalid, "its name is not UTF-8, which keys there must be");
+  }
+  if (key.size() > there.key_bytes_max) {
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("its path has {} bytes: keys in {} have at most {}", key.size(),
+                                  context_.to.description(), there.key_bytes_max));
   }
   return store::check_key(key);
 }

@@ -82,6 +82,7 @@ void Walker::work(FolderStack& stack) {
 // what lies deeper comes on top.
 void Walker::walk(FolderStack& stack, std::unique_ptr<FolderTask> task) {
   const std::string folder = task->folder;
+  const std::string clash = task->clash;
   Page page;
   const Result<bool> more = take_page(*task, page);
   if (!more.ok()) context_.tally.failed(folder, more.error());
@@ -89,24 +90,31 @@ void Walker::walk(FolderStack& stack, std::unique_ptr<FolderTask> task) {
   if (more.ok() && *more) stack.push(std::move(task));
   for (Pair& pair : page) {
     if (context_.stopped()) return;
+    if (!clash.empty()) pair.clash = clash;
     visit(stack, seen, pair);
   }
 }
 
 void Walker::begin(FolderTask& task) {
   const std::stop_token stop = context_.options.stop;
-  task.source = context_.from_tree() ? list_tree_folder(*context_.from.file_system,
-                                                        context_.from.directory, task.folder)
-                                     : list_store_folder(*context_.from.store, task.folder, stop);
+  if (context_.from_tree()) {
+    task.source = list_tree_folder(*context_.from.file_system, context_.from.directory, task.folder,
+                                   [this](const std::string& key) {
+                                     if (!context_.filters.selects(key)) return;
+                                     context_.tally.skipped(key, "an unfinished file of a sync");
+                                   });
+  } else {
+    task.source = list_store_folder(*context_.from.store, task.folder, stop);
+  }
   if (!task.in_target) return;
   if (!context_.to_tree()) {
     task.target = list_store_folder(*context_.to.store, task.folder, stop);
   } else if (context_.options.delete_extra || context_.tree->folds_case()) {
     task.target = list_tree_folder(*context_.to.file_system, context_.to.directory, task.folder,
-                                   [this](const std::string& path) {
+                                   [this](const std::string& key) {
                                      const bool tidies =
                                          context_.options.delete_extra && !context_.options.dry_run;
-                                     if (tidies) context_.tree->remove_if_old(path);
+                                     if (tidies) context_.tree->remove_if_old(key);
                                    });
   }
 }
@@ -164,7 +172,8 @@ Result<void> Walker::look_for_extras(FolderTask& task) {
 
 void Walker::note_extra(FolderTask& task, const Entry& entry) {
   if (!context_.options.delete_extra || task.has_extra || !is_ours(entry)) return;
-  if (entry.kind == EntryKind::kOdd) return;  // No store can name it, nor remove it.
+  const bool marks_folder = entry.kind == EntryKind::kOdd && entry.key == task.folder;
+  if (marks_folder) return;
   task.has_extra = true;
   std::lock_guard lock(mutex_);
   if (leftovers_.extra_everywhere) return;
@@ -176,19 +185,22 @@ void Walker::note_extra(FolderTask& task, const Entry& entry) {
 
 void Walker::find_clash(FolderTask& task, Pair& pair) {
   if (!context_.to_tree()) return;
+  const auto clash_text = [this](const std::string& one, const std::string& other) {
+    return fmt::format("'{}' and '{}' cannot both be in {}", one, other, context_.to.description());
+  };
   const std::string& key = pair.source.key;
   std::vector<std::string>& open = task.open_names;
   while (!open.empty() && !key.starts_with(open.back())) open.pop_back();
   if (pair.source.kind == EntryKind::kFolder && !open.empty() &&
       open.back().size() + 1 == key.size()) {
-    pair.clash = open.back();
+    pair.clash = clash_text(open.back(), key);
   }
   if (pair.source.kind != EntryKind::kFolder) open.push_back(key);
   if (!context_.tree->folds_case()) return;
   std::string folded = fold_case(key);
   if (folded.ends_with('/')) folded.pop_back();
   const auto [there, is_new] = task.folded.try_emplace(std::move(folded), key);
-  if (!is_new) pair.clash = there->second;
+  if (!is_new) pair.clash = clash_text(there->second, key);
 }
 
 }  // namespace penstock::sync

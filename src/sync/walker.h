@@ -41,7 +41,8 @@ class Walker {
   struct Pair {
     Entry source;
     std::optional<Entry> target;
-    std::string clash;  // Another name of the source that the target could not tell from it.
+    // Why the target cannot have it beside another name of the source; mostly empty.
+    std::string clash;
   };
   using Page = std::vector<Pair>;
   // What is known of the folder of a pair.
@@ -62,7 +63,8 @@ class Walker {
   void find_clash(FolderTask& task, Pair& pair);
 
   void visit(FolderStack& stack, const FolderSeen& seen, Pair& pair);
-  void visit_odd(const std::string& key);
+  void visit_clash(FolderStack& stack, const Pair& pair);
+  void visit_odd(const Entry& entry);
   Result<void> visit_folder(FolderStack& stack, const FolderSeen& seen, const Pair& pair);
   Result<void> visit_object(const FolderSeen& seen, const Pair& pair);
   Result<void> visit_link(const FolderSeen& seen, const Pair& pair);

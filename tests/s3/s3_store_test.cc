@@ -238,19 +238,25 @@ TEST_F(S3StoreTest, KeysOfOthersDoNotBreakListings) {
       const auto page = store_->list(options);
       ASSERT_TRUE(page.ok()) << page.error().to_string();
       for (const ObjectInfo& object : page->objects) keys.push_back(object.key);
-      odd.insert(odd.end(), page->odd.begin(), page->odd.end());
+      for (const ObjectInfo& object : page->odd) odd.push_back(object.key);
       if (!page->next) break;
       options.start_after = *page->next;
     }
     EXPECT_THAT(keys, ElementsAre("a/b")) << limit;
-    EXPECT_THAT(odd, UnorderedElementsAre("a/", "a//b", "d//e", "/f", "../g")) << limit;
+    EXPECT_THAT(odd, UnorderedElementsAre("", "a/", "a//b", "d//e", "/f", "../g")) << limit;
   }
   ListOptions folders;
   folders.by_folder = true;
   EXPECT_THAT(store_->list(folders)->folders, ElementsAre("a/", "d/"));
-  EXPECT_THAT(store_->list(folders)->odd, UnorderedElementsAre("/", "../"));
+  const auto odd_names = [&] {
+    const auto page = store_->list(folders);
+    std::vector<std::string> keys;
+    for (const ObjectInfo& object : page->odd) keys.push_back(object.key);
+    return keys;
+  };
+  EXPECT_THAT(odd_names(), UnorderedElementsAre("", "/", "../"));
   folders.prefix = "a/";
-  EXPECT_THAT(store_->list(folders)->odd, UnorderedElementsAre("a/", "a//"));
+  EXPECT_THAT(odd_names(), UnorderedElementsAre("a/", "a//"));
 }
 
 TEST_F(S3StoreTest, LargeObjectsGetLargerParts) {
