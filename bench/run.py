@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Runs the comparisons and prints their tables: run.py [NAME...] [--update-docs]
+       run.py loader [--only ROW]... [--quick]
 
 Results go to bench/results/NAME.json; --update-docs also writes the tables into docs/BENCHMARKS.md
 (that of cache-policies, and its plot, into docs/CACHING.md).
-Exits with 1 when a bar is missed. --tiny shows in a minute that cache and sync run; figures made in
-that way mean nothing, and are neither kept nor judged.
+Exits with 1 when a bar is missed. --tiny shows in a minute or two that cache, sync and loader run;
+figures made in that way mean nothing, and are neither kept nor judged. --only (some rows) and
+--quick (one round instead of five) are for who works on the loader: nothing is kept.
 """
 
 import argparse
@@ -21,8 +23,8 @@ import sys
 import tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NAMES = ["files", "codec", "s3", "cache-policies", "cache", "sync"]
-HAVE_TINY = ["cache", "sync"]
+NAMES = ["files", "codec", "s3", "cache-policies", "cache", "sync", "loader"]
+HAVE_TINY = ["cache", "sync", "loader"]
 DOCS = {"cache-policies": "docs/CACHING.md"}  # The others: docs/BENCHMARKS.md.
 
 
@@ -47,16 +49,17 @@ def update_docs(name, text):
     path.write_text(pattern.sub(lambda _: f"{marks[0]}\n{text}\n{marks[1]}", old))
 
 
-def run(name, docs, tiny):
+def run(name, docs, parts):
+    """`parts`: what main() of the comparison is told, if anything; then nothing is kept."""
     print(f"\n== {name}", flush=True)
     comparison = importlib.import_module(f"compare_{name.replace('-', '_')}")
-    result = comparison.main(tiny=True) if tiny else comparison.main()
+    result = comparison.main(**parts)
     lines, passed = tables.TABLES[name](result)
     today = datetime.date.today().isoformat()
     text = "\n".join([*lines, "", f"{today}, {machine()}; `./run bench {name}`."])
     print(text, flush=True)
-    if tiny:
-        return True
+    if parts:
+        return passed or "tiny" in parts
     folder = ROOT / "bench/results"
     folder.mkdir(exist_ok=True)
     saved = {"date": today, "machine": machine(), "result": result, "passed": passed}
@@ -80,18 +83,31 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--update-docs", action="store_true", help="write into docs/")
-    parser.add_argument("--tiny", action="store_true", help="does it run? (cache, sync)")
+    parser.add_argument(
+        "--tiny", action="store_true", help=f"does it run? ({', '.join(HAVE_TINY)})"
+    )
+    parser.add_argument("--only", action="append", metavar="ROW", help="of loader; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="loader: one round instead of five")
     arguments = parser.parse_args()
     able = HAVE_TINY if arguments.tiny else NAMES
     unknown = [name for name in arguments.names if name not in able]
     if unknown:
         parser.error(f"no benchmark '{unknown[0]}': choose from {', '.join(able)}")
-    if arguments.tiny and arguments.update_docs:
-        parser.error("--tiny makes no figures for the documentation")
+    parts = {key: getattr(arguments, key) for key in ("tiny", "only", "quick")}
+    parts = {key: value for key, value in parts.items() if value}
+    if parts and arguments.update_docs:
+        parser.error(f"--{next(iter(parts))} makes no figures for the documentation")
+    if (arguments.only or arguments.quick) and arguments.names != ["loader"]:
+        parser.error("--only and --quick are for loader")
+    if arguments.only:
+        rows = importlib.import_module("compare_loader").ROWS
+        unknown = [row for row in arguments.only if row not in rows]
+        if unknown:
+            parser.error(f"loader has no row '{unknown[0]}': choose from {', '.join(rows)}")
     for number in SIGNALS:
         signal.signal(number, stop)
     names = arguments.names or able
-    passed = [run(name, arguments.update_docs, arguments.tiny) for name in names]
+    passed = [run(name, arguments.update_docs, parts) for name in names]
     return 0 if all(passed) else 1
 
 

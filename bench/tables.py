@@ -143,6 +143,57 @@ def policies_table(rows):
     return lines, all(row["passed"] for row in rows)
 
 
+def loader_rate(row, rate):
+    if row["unit"] == "bytes/s":
+        return mega(rate)
+    return f"{rate / 1e3:.1f} k/s" if rate >= 1e4 else f"{rate:.0f}/s"
+
+
+def loader_rate_lines(row):
+    """One line for each peer."""
+    for side in row["against"]:
+        if side["bar"] is None:
+            bar = "–"
+        else:
+            bar = f"> {side['bar']:g}" if side["strict"] else f"≥ {side['bar']:g}"
+        ran = "ratio" in side
+        rate = loader_rate(row, side["rate"]) if ran else "did not run"
+        if "note" in side:
+            rate += f": {side['note'].replace('|', '/')}"
+        ratio = span(side["ratio"]) if ran else "–"
+        ours = loader_rate(row, row["ours"])
+        yield [row["name"], ours, f"{side['peer']}: {rate}", ratio, bar, verdict(side)]
+
+
+def loader_lines(row):
+    if row["kind"] == "rate":
+        yield from loader_rate_lines(row)
+    elif row["kind"] == "resume":
+        fresh, resumed = row["fresh_seconds"] * 1e3, row["resume_seconds"] * 1e3
+        beside = f"a fresh start: {fresh:.0f} ms"
+        bar = "≤ 100 ms more"
+        yield [row["name"], f"{resumed:.0f} ms", beside, "–", bar, verdict(row)]
+    elif row["kind"] == "memory":
+        after = [value / 1e6 for value in row["after_bytes"]]
+        beside = "after each epoch: " + ", ".join(f"{value:.0f}" for value in after)
+        bar = f"≤ {row['ceiling_bytes'] / 1e6:.0f} MB, flat"
+        peak = f"peak {row['peak_bytes'] / 1e6:.0f} MB"
+        yield [row["name"], peak, beside, "–", bar, verdict(row)]
+    else:
+        note = row["note"].replace("|", "/")
+        yield [row["name"], f"failed: {note}", "–", "–", "–", verdict(row)]
+
+
+def loader_table(rows):
+    lines = ["| | penstock | beside it | ratio (95 % interval) | bar | met |"]
+    lines.append("|---" * 6 + "|")
+    met = True
+    for row in rows:
+        met = met and all_met(row.get("against", [row]))
+        lines += [f"| {' | '.join(cells)} |" for cells in loader_lines(row)]
+    return lines, met
+
+
 TABLES = {
     "files": files_table,
     "codec": codec_table,
@@ -150,4 +201,5 @@ TABLES = {
     "cache-policies": policies_table,
     "cache": cache_table,
     "sync": sync_table,
+    "loader": loader_table,
 }
