@@ -178,7 +178,8 @@ Result<State> parse_state(std::span<const std::byte> bytes) {
 Result<State> read_state(io::FileSystem& fs, const std::string& path) {
   const Result<std::string> bytes = read_plain_file(fs, path, kStateBytesMax);
   // The next state is renamed over whatever stands there.
-  if (!bytes.ok() && bytes.error().code == ErrorCode::kInvalid) return corrupt("not a plain file");
+  if (!bytes.ok() && bytes.error().code == ErrorCode::kInvalid)
+    return corrupt_state("not a plain file");
   if (!bytes.ok()) return bytes.error();
   return parse_state(std::as_bytes(std::span(*bytes)));
 }

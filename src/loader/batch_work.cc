@@ -7,6 +7,12 @@
 
 namespace penstock::loader {
 
+namespace {
+
+constexpr uint32_t kIdleSlotsMax = 64;  // So that several workers share a batch.
+
+}  // namespace
+
 BatchWork::BatchWork(const std::vector<Field>& fields, const Layout& layout, BatchOrder order,
                      const Datasets& datasets)
     : fields_(fields),
@@ -43,14 +49,18 @@ void BatchWork::set_plan(const std::vector<Wanted>& wanted, ReadPlan reads) {
 void BatchWork::add_idle_slots() {
   std::vector<bool> planned(size());
   for (const uint32_t slot : plan.slots) planned[slot] = true;
-  Unit idle{.first_piece = static_cast<uint32_t>(plan.pieces.size()),
-            .first_slot = static_cast<uint32_t>(plan.slots.size())};
+  const auto first_piece = static_cast<uint32_t>(plan.pieces.size());
+  const auto first_idle = static_cast<uint32_t>(plan.slots.size());
   for (uint32_t slot = 0; slot < size(); ++slot) {
     if (!planned[slot] && places_[slot].index != nullptr) plan.slots.push_back(slot);
   }
-  idle.slots = static_cast<uint32_t>(plan.slots.size()) - idle.first_slot;
+  const auto end = static_cast<uint32_t>(plan.slots.size());
+  for (uint32_t at = first_idle; at < end; at += kIdleSlotsMax) {
+    plan.units.push_back(
+        {.first_piece = first_piece, .first_slot = at, .slots = std::min(kIdleSlotsMax, end - at)});
+  }
   // A batch has a unit, also when none of its samples was found.
-  if (idle.slots > 0 || plan.units.empty()) plan.units.push_back(idle);
+  if (plan.units.empty()) plan.units.push_back({.first_piece = first_piece});
 }
 
 void BatchWork::set_memory(io::Buffer dense, io::Buffer raw) {

@@ -71,6 +71,7 @@ class BatchWork final : public Batch {
     return fields_at_[slot * fields_.size() + field];
   }
   data::SamplePlace& sample(uint32_t slot) { return places_[slot]; }
+  const data::SamplePlace& sample(uint32_t slot) const { return places_[slot]; }
   data::Dataset& dataset(uint32_t slot) const { return *datasets_[order_.slots[slot].source]; }
 
   // What went wrong with a slot; the first one is kept for each. It becomes blank when the batch is
@@ -94,6 +95,7 @@ class BatchWork final : public Batch {
   ReadPlan plan;
   std::unique_ptr<std::atomic<uint32_t>[]> reads_left;  // By unit.
   std::vector<uint8_t> read_by_worker;                  // By unit.
+  bool views_tokens = false;  // They are not read, but decoded from where they lie.
   std::atomic<uint32_t> units_left = 0;
   std::atomic<bool> complete = false;  // After finish().
 

@@ -21,10 +21,13 @@ namespace penstock::loader {
 namespace {
 
 // Batches ahead: two at least, one to hand out and one to work on. More hide the latency of reads; what
-// they take beyond that is memory, and time to get it.
+// they take beyond that is memory, and time to get it. Drives want some tens of MiB under way, however
+// small the batches are.
 constexpr uint32_t kAheadMin = 2;
 constexpr uint32_t kAheadLocalMax = 8;
 constexpr uint64_t kAheadLocalBytes = 512 * kMiB;
+constexpr uint64_t kAheadDriveBytes = 128 * kMiB;
+constexpr uint64_t kAheadSmallMax = 256;
 constexpr uint32_t kAheadRemoteMax = 64;
 
 class LoaderImpl final : public Loader {
@@ -108,8 +111,9 @@ uint32_t LoaderImpl::enough_ahead() const {
   if (!local) return kAheadRemoteMax;
   const uint64_t batch = Layout(options_.fields, options_.batch_size).bytes +
                          options_.batch_size * bytes / std::max<uint64_t>(1, samples);
-  return static_cast<uint32_t>(std::clamp<uint64_t>(kAheadLocalBytes / std::max<uint64_t>(1, batch),
-                                                    kAheadMin, kAheadLocalMax));
+  const auto fit = [&](uint64_t all) { return all / std::max<uint64_t>(1, batch); };
+  const uint64_t most = std::clamp<uint64_t>(fit(kAheadDriveBytes), kAheadLocalMax, kAheadSmallMax);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(fit(kAheadLocalBytes), kAheadMin, most));
 }
 
 void LoaderImpl::start() {

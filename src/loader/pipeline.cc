@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "loader/pipeline_shared.h"
+#include "loader/token_dataset.h"
 
 namespace penstock::loader {
 
@@ -74,6 +75,10 @@ Pipeline::Pipeline(PipelineOptions options, BatchWork::Datasets datasets,
       datasets_(std::move(datasets)),
       buffers_(std::move(buffers)),
       shared_(std::make_shared<Shared>()) {
+  can_view_ = std::all_of(datasets_.begin(), datasets_.end(), [](const auto& dataset) {
+    const auto* const tokens = dynamic_cast<const TokenDataset*>(dataset.get());
+    return tokens != nullptr && tokens->can_view();
+  });
   bool may_block = false;
   for (const auto& dataset : datasets_) {
     tables_.emplace_back(dataset->shards().size());
@@ -156,7 +161,7 @@ std::vector<Wanted> Pipeline::find_wanted(BatchWork& batch) {
       continue;
     }
     batch.sample(slot) = std::move(*place);
-    find_slot(batch, slot, wanted);
+    if (!batch.views_tokens) find_slot(batch, slot, wanted);
   }
   return wanted;
 }
@@ -183,6 +188,8 @@ Result<WorkRef> Pipeline::start(BatchOrder order, std::stop_token stop) {
       std::make_shared<
           std::pair<std::shared_ptr<const PipelineOptions>, std::shared_ptr<const Layout>>>(
           options_, layout_));
+  // Reads that may have to wait for the drive are begun ahead instead.
+  batch->views_tokens = can_view_ && !shared_->advise();
   const std::vector<Wanted> wanted = find_wanted(*batch);
   batch->set_plan(wanted, plan_reads(wanted, rules_, [this](uint32_t source, uint32_t shard) {
                     return datasets_[source]->shards()[shard].size;

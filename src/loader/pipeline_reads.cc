@@ -114,18 +114,31 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
 
 void Pipeline::read_unit(BatchWork& batch, uint32_t u, Stats& stats) {
   const Unit& unit = batch.plan.units[u];
+  uint64_t bytes = 0;
+  const Clock::time_point begin = Clock::now();
   for (uint32_t p = unit.first_piece; p < unit.first_piece + unit.pieces; ++p) {
     const Piece& piece = batch.plan.pieces[p];
     if (way_of(batch, piece) != Way::kWorker) continue;
-    const Clock::time_point begin = Clock::now();
+    bytes += piece.length;
     const Result<void> outcome =
         batch.dataset(piece.slot)
             .read_now(piece.shard, piece.offset, batch.raw().subspan(piece.at, piece.length));
-    const Clock::duration took = Clock::now() - begin;
-    stats.read_busy.add(took);
-    shared_->note_read(piece.length, took);
     if (!outcome.ok()) batch.fail_piece(p, outcome.error());
   }
+  const Clock::duration took = Clock::now() - begin;
+  stats.read_busy.add(took);
+  shared_->note_read(bytes, took);
+}
+
+// What was looked at where it lies is read all the same.
+void Pipeline::note_view(const BatchWork& batch, const Unit& unit, Clock::duration took,
+                         Stats& stats) {
+  uint64_t bytes = 0;
+  for (uint32_t i = unit.first_slot; i < unit.first_slot + unit.slots; ++i)
+    bytes += batch.sample(batch.plan.slots[i]).members.front().size;
+  stats.bytes_read.add(bytes);
+  stats.reads.add(unit.slots);
+  shared_->note_read(bytes, took);
 }
 
 void Pipeline::run_worker() {
@@ -143,7 +156,9 @@ void Pipeline::run_worker() {
       const Result<void> outcome = lost ? Result<void>(*lost) : decoder.decode(batch, slot);
       if (!outcome.ok()) batch.fail(slot, outcome.error());
     }
-    stats->decode_busy.add(Clock::now() - begin);
+    const Clock::duration took = Clock::now() - begin;
+    stats->decode_busy.add(took);
+    if (batch.views_tokens) note_view(batch, unit, took, *stats);
     shared_->unit_done(batch);
     turn = {};  // Not kept while waiting for the next.
   }

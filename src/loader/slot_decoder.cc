@@ -75,6 +75,10 @@ Result<void> SlotDecoder::decode(BatchWork& batch, uint32_t slot) {
     const BatchWork::FieldPlace place = batch.place(slot, i);
     const data::Shard& shard = batch.dataset(slot).shards()[batch.sample(slot).shard];
     if (place.at == BatchWork::FieldPlace::kMissing) {
+      if (field.kind == FieldKind::kTokens && batch.views_tokens) {
+        PENSTOCK_TRY(view_tokens(batch, slot, i));
+        continue;
+      }
       const bool is_label = field.kind == FieldKind::kInt && shard.label >= 0;
       if (!is_label) return missing(field);
       PENSTOCK_TRY(put_int(field, shard.label, batch.dense_slot(i, slot)));
@@ -85,6 +89,13 @@ Result<void> SlotDecoder::decode(BatchWork& batch, uint32_t slot) {
     if (!decoded.ok()) return decoded.error().with_context(fmt::format("field '{}'", field.name));
   }
   return {};
+}
+
+Result<void> SlotDecoder::view_tokens(BatchWork& batch, uint32_t slot, size_t field) {
+  auto* const tokens = dynamic_cast<TokenDataset*>(&batch.dataset(slot));
+  if (tokens == nullptr) return missing(batch.fields()[field]);
+  const auto bytes = PENSTOCK_TRY(tokens->view(batch.order().slots[slot].sample));
+  return decode_field(batch, slot, field, bytes);
 }
 
 Result<void> SlotDecoder::decode_field(BatchWork& batch, uint32_t slot, size_t field,

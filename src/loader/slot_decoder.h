@@ -15,6 +15,7 @@ class SlotDecoder {
  private:
   Result<void> decode_field(BatchWork& batch, uint32_t slot, size_t field,
                             std::span<const std::byte> bytes);
+  Result<void> view_tokens(BatchWork& batch, uint32_t slot, size_t field);
   Result<void> decode_records(BatchWork& batch, uint32_t slot);
   Result<void> decode_feature(BatchWork& batch, uint32_t slot, size_t field,
                               std::span<const std::byte> record);

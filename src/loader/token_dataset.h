@@ -14,6 +14,10 @@ class TokenDataset : public data::Dataset {
   static Result<std::unique_ptr<TokenDataset>> open(const std::string& address, uint32_t seq_length,
                                                     const data::OpenOptions& options);
   virtual data::TokenType type() const = 0;
+  // The bytes of a sample where they lie in the page cache (data::TokenFile::view). Requires
+  // can_view().
+  virtual bool can_view() const = 0;
+  virtual Result<std::span<const std::byte>> view(uint64_t sample) = 0;
 };
 
 // Tokens of one type as int64 or int32. Requires out.size() / its size == in.size() / token_bytes(type).
