@@ -147,6 +147,7 @@ class TokenFileImpl final : public TokenFile {
       : source_(std::move(source)), index_(std::move(index)) {}
   Result<void> open_bin(const store::ObjectInfo& bin, io::CacheMode mode) {
     bin_ = PENSTOCK_TRY(open_shard_file(source_, bin, mode));
+    object_ = bin;
     return {};
   }
 
@@ -173,7 +174,12 @@ class TokenFileImpl final : public TokenFile {
   }
 
   bool local() const override { return !bin_->is_remote(); }
+  bool far() const override { return source_.far; }
   const std::string& name() const override { return bin_->name(); }
+  const store::ObjectInfo& object() const override { return object_; }
+  std::unique_ptr<cache::Stager> make_stager(const cache::StageOptions& options) override {
+    return source_.cached == nullptr ? nullptr : source_.cached->make_stager(options);
+  }
   Result<void> read_bytes(uint64_t offset, std::span<std::byte> into) override {
     PENSTOCK_TRY(check_range(bin_->name(), bin_->size(), offset, into.size()));
     return bin_->read(offset, into);
@@ -190,6 +196,7 @@ class TokenFileImpl final : public TokenFile {
  private:
   const Source source_;
   const TokenIndex index_;
+  store::ObjectInfo object_;
   std::unique_ptr<ShardFile> bin_;
   io::CompletionThread answers_;
 };

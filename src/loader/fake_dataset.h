@@ -37,9 +37,10 @@ class FakeDataset final : public data::Dataset {
   const std::vector<std::string>& classes() const override { return classes_; }
   bool sequential_only() const override { return false; }
   bool local() const override { return options_.local; }
+  uint64_t far_bytes() const override { return 0; }
   io::CacheMode mode() const override { return options_.mode; }
   void set_mode(io::CacheMode) override {}
-  std::shared_ptr<cache::Cache> cache() const override { return nullptr; }
+  std::shared_ptr<cache::Cache> cache() const override { return cache_behind; }
 
   Result<data::SamplePlace> place(uint64_t sample) override {
     const uint32_t shard = shard_of(sample);
@@ -75,14 +76,22 @@ class FakeDataset final : public data::Dataset {
   Result<uint64_t> read_loose(const data::SamplePlace&, size_t, std::span<std::byte>) override {
     return make_error(ErrorCode::kUnsupported, "none is loose");
   }
+  void async_read_loose(const data::SamplePlace&, size_t, io::MemorySlice,
+                        std::function<void(Result<void>)> done) override {
+    done(make_error(ErrorCode::kUnsupported, "none is loose"));
+  }
+  store::ObjectInfo loose_object(const data::SamplePlace&, size_t) const override { return {}; }
   Result<std::unique_ptr<data::SequentialReader>> read_in_order(uint32_t) override {
     return make_error(ErrorCode::kUnsupported, "none is compressed");
   }
-  std::unique_ptr<cache::Stager> make_stager(uint32_t, const cache::StageOptions&) override {
-    return nullptr;
+  std::unique_ptr<cache::Stager> make_stager(uint32_t,
+                                             const cache::StageOptions& options) override {
+    return stager ? stager(options) : nullptr;
   }
 
   std::set<uint32_t> broken_shards;
+  std::shared_ptr<cache::Cache> cache_behind;
+  std::function<std::unique_ptr<cache::Stager>(const cache::StageOptions&)> stager;
 
  private:
   class Index final : public data::ShardIndex {
@@ -115,6 +124,8 @@ class FakeDataset final : public data::Dataset {
     };
     data::Shard shard;
     shard.name = "shard-" + std::to_string(shards_.size());
+    shard.key = shard.name;
+    shard.version = "version-" + std::to_string(shards_.size());
     shard.first_sample = number;
     shard.samples = count;
     for (uint32_t i = 0; i < count; ++i, ++number) {
