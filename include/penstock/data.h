@@ -186,6 +186,10 @@ class Dataset {
   // The object that a loose member is: key, size, and its etag where that is known.
   virtual store::ObjectInfo loose_object(const SamplePlace& place, size_t member) const = 0;
 
+  // Reads over a network that are under way, and those that come, end soon, with kCancelled: for who
+  // wants to end without waiting for a server that does not answer.
+  virtual void stop_reads() = 0;
+
   // A shard that is not loose as a stream: for compressed ones the only way.
   virtual Result<std::unique_ptr<SequentialReader>> read_in_order(uint32_t shard) = 0;
 
@@ -241,6 +245,7 @@ class TokenFile {
   // A file of this machine, not behind a cache.
   virtual bool local() const = 0;
   virtual bool far() const = 0;  // As Dataset::far_bytes().
+  virtual void stop_reads() = 0;
   virtual const std::string& name() const = 0;  // Of PREFIX.bin, for people.
   // PREFIX.bin in its store, and what has it staged there: null without a cache.
   virtual const store::ObjectInfo& object() const = 0;

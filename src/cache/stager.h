@@ -48,7 +48,7 @@ class StagerImpl final : public Stager {
     const StageOptions options;
     RateLimiter rate;
     mutable std::mutex mutex;
-    PassRef pass;  // Null once the stager is gone.
+    PassRef pass;             // Null once the stager is gone.
     std::stop_source cancel;  // Of fetches under way.
     Table windows;
     std::deque<EntryId> queue;

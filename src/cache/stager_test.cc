@@ -101,7 +101,8 @@ TEST_F(StagerTest, SaysWhatItFetchedAndWhatItCouldNot) {
   faults.kinds = {store::CallKind::kGet};
   faults.error_rate = 0.3;
   const auto store = make_cached_store(
-      std::make_unique<store::FaultyStore>(std::make_unique<SharedSource>(*memory_), faults), cache_);
+      std::make_unique<store::FaultyStore>(std::make_unique<SharedSource>(*memory_), faults),
+      cache_);
   const Range range = put("a", 64 * kWindow);
   const auto stager = store->make_stager({});
   stager->expect({range});

@@ -54,9 +54,9 @@ store::GetOptions version_named(const store::ObjectInfo& object) {
 }
 
 Error other_size(const std::string& name, uint64_t now, uint64_t before) {
-  return make_error(ErrorCode::kChanged,
-                    fmt::format("{} has {} bytes and had {} when the dataset was opened", name, now,
-                                before));
+  return make_error(
+      ErrorCode::kChanged,
+      fmt::format("{} has {} bytes and had {} when the dataset was opened", name, now, before));
 }
 
 store::ObjectInfo object_of(const Found& found, uint32_t shard) {
@@ -279,15 +279,15 @@ void DatasetImpl::async_read_loose(const SamplePlace& place, size_t member, io::
   store::ObjectInfo object = loose_object(place, member);
   store::GetOptions options = version_named(object);
   // No bytes are a question to the store.
-  source.store->async_get(
-      object.key, 0, std::span(into.data, into.size), std::move(options),
-      [name = source.name_of(object.key), wanted = into.size,
-       done = std::move(done)](Result<store::GetResult> got) {
-        if (!got.ok()) return done(std::move(got).error());
-        if (got->info.size != wanted) return done(other_size(name, got->info.size, wanted));
-        if (got->bytes < wanted) return done(short_read(name, 0, wanted));
-        done({});
-      });
+  source.store->async_get(object.key, 0, std::span(into.data, into.size), std::move(options),
+                          [name = source.name_of(object.key), wanted = into.size,
+                           done = std::move(done)](Result<store::GetResult> got) {
+                            if (!got.ok()) return done(std::move(got).error());
+                            if (got->info.size != wanted)
+                              return done(other_size(name, got->info.size, wanted));
+                            if (got->bytes < wanted) return done(short_read(name, 0, wanted));
+                            done({});
+                          });
 }
 
 Result<uint64_t> DatasetImpl::read_loose(const SamplePlace& place, size_t member,

@@ -43,6 +43,9 @@ class DatasetImpl final : public Dataset {
   void async_read_loose(const SamplePlace& place, size_t member, io::MemorySlice into,
                         std::function<void(Result<void>)> done) override;
   store::ObjectInfo loose_object(const SamplePlace& place, size_t member) const override;
+  void stop_reads() override {
+    for (Source& source : found_->sources) source.stop.request_stop();
+  }
   Result<std::unique_ptr<SequentialReader>> read_in_order(uint32_t shard) override;
   std::unique_ptr<cache::Stager> make_stager(uint32_t store,
                                              const cache::StageOptions& options) override;

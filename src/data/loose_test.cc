@@ -30,7 +30,8 @@ TEST(Loose, EveryFileHasItsOwnEtag) {
   ASSERT_EQ(shards->size(), 2U);
   using Map = std::map<std::string, std::string>;
   EXPECT_EQ(etags_of((*shards)[0]), (Map{{"c.txt", ""}}));
-  EXPECT_EQ(etags_of((*shards)[1]), (Map{{"a.cls", "a-cls"}, {"a.jpg", "a-jpg"}, {"b.txt", "b-txt"}}));
+  EXPECT_EQ(etags_of((*shards)[1]),
+            (Map{{"a.cls", "a-cls"}, {"a.jpg", "a-jpg"}, {"b.txt", "b-txt"}}));
 }
 
 TEST(Loose, OfClassesToo) {

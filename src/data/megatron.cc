@@ -175,6 +175,7 @@ class TokenFileImpl final : public TokenFile {
 
   bool local() const override { return !bin_->is_remote(); }
   bool far() const override { return source_.far; }
+  void stop_reads() override { source_.stop.request_stop(); }
   const std::string& name() const override { return bin_->name(); }
   const store::ObjectInfo& object() const override { return object_; }
   std::unique_ptr<cache::Stager> make_stager(const cache::StageOptions& options) override {
@@ -194,7 +195,7 @@ class TokenFileImpl final : public TokenFile {
   }
 
  private:
-  const Source source_;
+  Source source_;
   const TokenIndex index_;
   store::ObjectInfo object_;
   std::unique_ptr<ShardFile> bin_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "data/stoppable_store.h"
 #include "store/linked_tree.h"
 
 namespace penstock::data {
@@ -130,6 +131,7 @@ Result<Source> open_source(const std::string& address, io::FileSystem& fs, bool 
     source.by_path = !(over_network && cache);
   }
   source.far = over_network && !cache;
+  if (over_network) source.store = make_stoppable(std::move(source.store), source.stop.get_token());
   if (cache && !source.by_path) {
     auto cached = cache::make_cached_store(std::move(source.store), cache);
     source.cached = cached.get();

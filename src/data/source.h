@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "penstock/cache.h"
@@ -16,10 +17,11 @@ struct Source {
   std::unique_ptr<store::ObjectStore> store;  // With the cache in front, where it is used.
   cache::CachedStore* cached = nullptr;       // The same, or null.
   io::FileSystem* fs = nullptr;
-  std::string front;     // What names of objects begin with, for people.
-  std::string root;      // Of a tree: its directory; empty for others.
-  bool by_path = false;  // A tree that is read as files, past the store.
-  bool far = false;      // Over a network, each time: without a cache.
+  std::string front;           // What names of objects begin with, for people.
+  std::string root;            // Of a tree: its directory; empty for others.
+  bool by_path = false;        // A tree that is read as files, past the store.
+  bool far = false;            // Over a network, each time: without a cache.
+  std::stop_source stop = {};  // Ends reads of a store over the network.
 
   std::string name_of(const std::string& key) const { return front + key; }
   // Requires root.

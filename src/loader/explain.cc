@@ -177,14 +177,13 @@ std::string to_text(const Report& report, const Explanation& explanation) {
       "  storage   busy {} of the time, {}; {}\n"
       "  memory    at most {}; waited for {} of the time\n",
       counted(report.samples, "sample", "samples"), counted(report.batches, "batch", "batches"),
-      format_duration(report.elapsed),
-      format_count(explanation.samples_per_second),
+      format_duration(report.elapsed), format_count(explanation.samples_per_second),
       format_rate(static_cast<double>(report.bytes_read) / wall), format_duration(report.next_p50),
       format_duration(report.next_p99), format_duration(report.next_max), report.ready_mean,
       format_duration(report.first_batch), report.threads, percent(shares.decode),
       percent(shares.read), percent(shares.idle), percent(shares.storage),
-      counted(report.reads, "read", "reads"),
-      report.page_cache, format_size(report.memory_peak_bytes), percent(shares.memory));
+      counted(report.reads, "read", "reads"), report.page_cache,
+      format_size(report.memory_peak_bytes), percent(shares.memory));
   if (report.cache) {
     const cache::CacheStats& cache = *report.cache;
     const uint64_t hits = cache.hit_bytes + cache.memory_hit_bytes;
@@ -196,7 +195,8 @@ std::string to_text(const Report& report, const Explanation& explanation) {
   if (report.skipped > 0) {
     const Skipped& first = report.skipped_list.front();
     text += fmt::format("  skipped   {}; the first: {} '{}': {}\n",
-                        counted(report.skipped, "sample", "samples"), first.shard, first.key, first.reason);
+                        counted(report.skipped, "sample", "samples"), first.shard, first.key,
+                        first.reason);
   }
   text += "=> " + explanation.verdict + "\n";
   for (const std::string& one : explanation.advice) text += "   - " + one + "\n";

@@ -38,6 +38,7 @@ class FakeDataset final : public data::Dataset {
   bool sequential_only() const override { return false; }
   bool local() const override { return options_.local; }
   uint64_t far_bytes() const override { return 0; }
+  void stop_reads() override {}
   io::CacheMode mode() const override { return options_.mode; }
   void set_mode(io::CacheMode) override {}
   std::shared_ptr<cache::Cache> cache() const override { return cache_behind; }

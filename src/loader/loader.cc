@@ -66,9 +66,10 @@ class LoaderImpl final : public Loader {
   ~LoaderImpl() override {
     if (is_forked()) {
       leave_all();
-    } else {
-      stop();
+      return;
     }
+    for (const auto& dataset : datasets_) dataset->stop_reads();
+    stop();
   }
 
   uint64_t samples() const override { return sequence_.positions(); }

@@ -106,12 +106,13 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
       stats->reads.add();
       stats->storage.begin();
       shared_->read_begins();
-      dataset.async_read_loose(
-          batch->sample(piece.slot), member_of(piece), batch->raw_slice(piece.at, piece.length),
-          [shared = shared_, stats, batch = WorkRef(batch), unit, p](const Result<void>& outcome) mutable {
-            stats->storage.end();
-            shared->read_ends(std::move(batch), unit, p, outcome);
-          });
+      dataset.async_read_loose(batch->sample(piece.slot), member_of(piece),
+                               batch->raw_slice(piece.at, piece.length),
+                               [shared = shared_, stats, batch = WorkRef(batch), unit,
+                                p](const Result<void>& outcome) mutable {
+                                 stats->storage.end();
+                                 shared->read_ends(std::move(batch), unit, p, outcome);
+                               });
       return;
     case Way::kStore:
       break;
@@ -121,12 +122,12 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
     stats->reads.add();
     stats->storage.begin();
     shared_->read_begins();
-    dataset.async_read(
-        piece.shard, piece.offset + at, batch->raw_slice(piece.at + at, length),
-        [shared = shared_, stats, batch = WorkRef(batch), unit, p](const Result<void>& outcome) mutable {
-          stats->storage.end();
-          shared->read_ends(std::move(batch), unit, p, outcome);
-        });
+    dataset.async_read(piece.shard, piece.offset + at, batch->raw_slice(piece.at + at, length),
+                       [shared = shared_, stats, batch = WorkRef(batch), unit,
+                        p](const Result<void>& outcome) mutable {
+                         stats->storage.end();
+                         shared->read_ends(std::move(batch), unit, p, outcome);
+                       });
     if (piece.length == 0) break;
   }
 }

@@ -76,8 +76,8 @@ Result<Sequence> Sequence::create(const LoaderOptions& options,
         ErrorCode::kInvalid,
         fmt::format("{} sample{} not fill one step of {} (batch_size {} x world_size "
                     "{}): use last='pad', or a smaller batch",
-                    sequence.positions_, sequence.positions_ == 1 ? " does" : "s do", sequence.deal_.step_positions(), options.batch_size,
-                    options.world_size));
+                    sequence.positions_, sequence.positions_ == 1 ? " does" : "s do",
+                    sequence.deal_.step_positions(), options.batch_size, options.world_size));
   }
   return sequence;
 }

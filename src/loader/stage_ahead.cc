@@ -23,9 +23,9 @@ Counter& staged_total() {
 }
 
 Counter& failed_total() {
-  static Counter& counter =
-      Metrics::global().counter("penstock_loader_stage_failed_bytes_total",
-                                "bytes that could not be fetched ahead; their reads ask the source");
+  static Counter& counter = Metrics::global().counter(
+      "penstock_loader_stage_failed_bytes_total",
+      "bytes that could not be fetched ahead; their reads ask the source");
   return counter;
 }
 
@@ -212,8 +212,7 @@ StageAhead::Room StageAhead::room() const {
 }
 
 bool StageAhead::each_once(const Room& room) const {
-  return room.fits ||
-         (options_.shuffle != Shuffle::kNone && options_.shuffle != Shuffle::kLocal);
+  return room.fits || (options_.shuffle != Shuffle::kNone && options_.shuffle != Shuffle::kLocal);
 }
 
 // The next batch of the walk. False, and nothing done, when there is no room for it.
@@ -312,7 +311,8 @@ std::vector<cache::Range> StageAhead::ranges_of(const Piece& piece) const {
   data::Dataset& dataset = *datasets_[piece.source];
   const data::Shard& shard = dataset.shards()[piece.shard];
   if (!shard.loose) {
-    cache::Range range{shard.key, shard.version, shard.size, piece.index * kPieceBytes, kPieceBytes};
+    cache::Range range{shard.key, shard.version, shard.size, piece.index * kPieceBytes,
+                       kPieceBytes};
     if (shard.compression != data::Compression::kNone) range.length = shard.size;
     return {std::move(range)};
   }

@@ -121,7 +121,7 @@ class StageAhead {
   uint64_t begun_ = 0;
   uint64_t delivered_ = 0;
   std::vector<std::vector<std::unique_ptr<cache::Stager>>> stagers_;  // By source and store.
-  Staged before_;  // By stagers that are gone.
+  Staged before_;                                                     // By stagers that are gone.
   std::jthread thread_;
 };
 

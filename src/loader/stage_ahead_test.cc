@@ -174,8 +174,9 @@ TEST_F(StageAheadTest, WhatFitsIsToldOnceEachInTheOrderOfItsReads) {
       first.push_back(dataset_->shards()[dataset_->shard_of(slot.sample)].key);
     }
     EXPECT_THAT(first, testing::Contains(desk_.expected.front().key));
-    EXPECT_EQ(desk_.expected.front().etag,
-              dataset_->shards()[static_cast<size_t>(desk_.expected.front().key.back() - '0')].version);
+    EXPECT_EQ(
+        desk_.expected.front().etag,
+        dataset_->shards()[static_cast<size_t>(desk_.expected.front().key.back() - '0')].version);
   }
 }
 

@@ -54,12 +54,11 @@ class TokenDatasetImpl final : public TokenDataset {
   const std::vector<std::string>& classes() const override { return classes_; }
   bool sequential_only() const override { return false; }
   bool local() const override { return file_->local(); }
+  void stop_reads() override { file_->stop_reads(); }
   uint64_t far_bytes() const override { return file_->far() ? file_->bytes() : 0; }
   io::CacheMode mode() const override { return io::CacheMode::kBuffered; }
   void set_mode(io::CacheMode) override {}
-  std::shared_ptr<cache::Cache> cache() const override {
-    return local() ? nullptr : cache_;
-  }
+  std::shared_ptr<cache::Cache> cache() const override { return local() ? nullptr : cache_; }
 
   Result<data::SamplePlace> place(uint64_t sample) override {
     data::SamplePlace place;
@@ -130,8 +129,8 @@ Result<std::unique_ptr<TokenDataset>> TokenDataset::open(const std::string& addr
                                   tokens, seq_length));
   }
   const uint64_t begin = file->offset(0);
-  return std::unique_ptr<TokenDataset>(
-      std::make_unique<TokenDatasetImpl>(std::move(file), seq_length, begin, tokens, options.cache));
+  return std::unique_ptr<TokenDataset>(std::make_unique<TokenDatasetImpl>(
+      std::move(file), seq_length, begin, tokens, options.cache));
 }
 
 }  // namespace penstock::loader

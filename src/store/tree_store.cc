@@ -8,10 +8,10 @@
 #include <random>
 
 #include "base/log.h"
-#include "store/linked_tree.h"
 #include "store/blocking_store.h"
 #include "store/directory_sync.h"
 #include "store/identity.h"
+#include "store/linked_tree.h"
 #include "store/temporary_file.h"
 #include "store/tree_cursors.h"
 #include "store/tree_files.h"

@@ -97,9 +97,7 @@ def test_s3_second_epoch_asks_for_nothing(data, upload, proxy, tmp_path, shuffle
     options = dict(batch_size=16, shuffle=shuffle, seed=5, streams=4, window="4MiB")
     local = penstock.Loader(str(data), FIELDS, **options)
     expected = [samples(local), samples(local)]
-    loader = penstock.Loader(
-        upload(data), FIELDS, cache_dir=cache, cache_quota="1GiB", **options
-    )
+    loader = penstock.Loader(upload(data), FIELDS, cache_dir=cache, cache_quota="1GiB", **options)
     assert samples(loader) == expected[0]
     before = len(proxy.requests)
     assert samples(loader) == expected[1]
@@ -108,9 +106,7 @@ def test_s3_second_epoch_asks_for_nothing(data, upload, proxy, tmp_path, shuffle
     assert report["staged"]["failed_bytes"] == 0
     del loader
     # Another process, so to speak: a listing, and nothing else.
-    again = penstock.Loader(
-        upload_address(proxy), FIELDS, cache_dir=cache, **options
-    )
+    again = penstock.Loader(upload_address(proxy), FIELDS, cache_dir=cache, **options)
     before = proxy.count("GET", "HEAD")
     assert samples(again) == expected[0]
     assert proxy.count("GET", "HEAD") == before
@@ -125,8 +121,13 @@ def upload_address(proxy):
 
 def test_s3_is_staged_ahead_of_a_slow_reader(data, upload, proxy, tmp_path, cache):
     expected = samples(penstock.Loader(str(data), FIELDS, batch_size=1, shuffle="global", seed=2))
+    address = upload(data)
+    with pytest.warns(UserWarning, match="cache_dir"):
+        penstock.Loader(
+            address, FIELDS, batch_size=1
+        )  # Makes the index, which is looked for all over the data.
     loader = penstock.Loader(
-        upload(data),
+        address,
         FIELDS,
         batch_size=1,
         shuffle="global",
@@ -157,9 +158,7 @@ def test_s3_is_staged_ahead_of_a_slow_reader(data, upload, proxy, tmp_path, cach
 
 def test_s3_stops_at_once_while_it_stages(data, upload, proxy, tmp_path, cache):
     address = upload(data)
-    loader = penstock.Loader(
-        address, FIELDS, batch_size=4, batches_ahead=2, cache_dir=cache
-    )
+    loader = penstock.Loader(address, FIELDS, batch_size=4, batches_ahead=2, cache_dir=cache)
     next(iter(loader))
     time.sleep(0.05)
     begin = time.monotonic()
@@ -197,14 +196,10 @@ def test_s3_with_a_cache_directory_that_goes_away(data, upload, proxy, tmp_path,
     assert seen == expected
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_s3_that_is_gone_is_an_error_and_a_state_goes_on(data, upload, proxy, tmp_path, cached, cache):
+def test_s3_that_is_gone_is_an_error_and_a_state_goes_on(data, upload, proxy):
     expected = samples(penstock.Loader(str(data), FIELDS, batch_size=8, shuffle="global", seed=1))
     address = upload(data)
     options = dict(batch_size=8, shuffle="global", seed=1, batches_ahead=2)
-    if cached:
-        options["cache_dir"] = cache
-        options["cache_quota"] = "8MiB"
 
     def open_loader():
         with warnings.catch_warnings():
@@ -222,9 +217,10 @@ def test_s3_that_is_gone_is_an_error_and_a_state_goes_on(data, upload, proxy, tm
             batch = next(batches)
             seen += [(int(x), hash(bytes(t))) for x, t in zip(batch["label"], batch["text"])]
     assert failed.value.retryable
+    del failed, batches
     begin = time.monotonic()
-    del loader, batches, failed
-    assert time.monotonic() - begin < 30
+    del loader
+    assert time.monotonic() - begin < 5, "it does not wait for who does not answer"
     proxy.up()
     loader = open_loader()
     loader.load_state_dict(state)
@@ -266,7 +262,11 @@ def test_s3_files_that_changed_are_named(s3, upload, proxy, tmp_path, cache):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             loader = penstock.Loader(
-                address, {"text": penstock.Text("txt")}, batch_size=4, cache_dir=place, format="files"
+                address,
+                {"text": penstock.Text("txt")},
+                batch_size=4,
+                cache_dir=place,
+                format="files",
             )
         s3.put_object(Bucket=address[5:], Key="5.txt", Body=b"TEXT 5")
         batches = iter(loader)
@@ -284,9 +284,7 @@ def test_s3_tfrecords(upload, proxy, tmp_path, cache):
         records = [tf_record(one) for one in payloads[shard * 50 :][:50]]
         (folder / f"x-{shard}.tfrecord").write_bytes(b"".join(records))
     fields = {"record": penstock.Bytes("tfrecord")}
-    loader = penstock.Loader(
-        upload(folder), fields, batch_size=20, cache_dir=cache
-    )
+    loader = penstock.Loader(upload(folder), fields, batch_size=20, cache_dir=cache)
     for epoch in range(2):
         before = proxy.count("GET", "HEAD")
         assert [bytes(r) for b in loader for r in b["record"]] == payloads
@@ -299,9 +297,7 @@ def test_s3_compressed_shards(data, upload, proxy, tmp_path, cache):
     for path in sorted(data.glob("*.tar"))[:2]:
         (folder / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), 1))
     expected = samples(penstock.Loader(str(folder), FIELDS, batch_size=16))
-    loader = penstock.Loader(
-        upload(folder), FIELDS, batch_size=16, cache_dir=cache
-    )
+    loader = penstock.Loader(upload(folder), FIELDS, batch_size=16, cache_dir=cache)
     assert samples(loader) == expected
     before = proxy.count("GET", "HEAD")
     assert samples(loader) == expected
@@ -320,9 +316,7 @@ def test_s3_tokens(upload, proxy, tmp_path, cache):
         return np.concatenate([batch["tokens"] for batch in loader])
 
     local = penstock.Tokens(str(folder / "corpus.idx"), **options)
-    loader = penstock.Tokens(
-        f"{upload(folder)}/corpus.idx", cache_dir=cache, **options
-    )
+    loader = penstock.Tokens(f"{upload(folder)}/corpus.idx", cache_dir=cache, **options)
     assert np.array_equal(tokens(loader), tokens(local))
     before = len(proxy.requests)
     assert np.array_equal(tokens(loader), tokens(local))
@@ -340,7 +334,7 @@ def test_s3_without_a_cache_says_what_it_costs(data, upload, proxy, tmp_path, ca
         warnings.simplefilter("error")
         penstock.Loader(address, FIELDS, batch_size=8, cache_dir=cache)
         penstock.Loader(str(data), FIELDS, batch_size=8)
-    command = [str(BUILD / "src/cli/penstock"), "load", address, "--batches", "2", "--bytes", "txt"]
+    command = [str(BUILD / "src/cli/penstock"), "load", address, "--batch", "8", "--bytes", "txt"]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert run.stderr.count("every epoch reads") == 1 and "--cache-dir" in run.stderr
     command += ["--cache-dir", cache]

@@ -46,7 +46,9 @@ def test_a_truncated_tar_names_the_shard_the_place_and_what_came_before(tmp_path
     whole = shards[0].read_bytes()
     cut = tmp_path / "cut.tar"
     cut.write_bytes(whole[:30_000])
-    with pytest.raises(penstock.CorruptError, match=r"cut\.tar.*cut off.*30000.*after '0000\d\d\.") as e:
+    with pytest.raises(
+        penstock.CorruptError, match=r"cut\.tar.*cut off.*30000.*after '0000\d\d\."
+    ) as e:
         penstock.Loader(str(cut), FIELDS, batch_size=5)
     assert "1 bytes" not in str(e.value)
 
@@ -54,7 +56,9 @@ def test_a_truncated_tar_names_the_shard_the_place_and_what_came_before(tmp_path
 def test_a_tar_that_is_cut_off_later_fails_its_samples_alone(tmp_path, shards):
     path = tmp_path / "later.tar"
     path.write_bytes(shards[0].read_bytes())
-    loader = penstock.Loader(str(path), FIELDS, batch_size=5, page_cache="buffered", on_error="skip")
+    loader = penstock.Loader(
+        str(path), FIELDS, batch_size=5, page_cache="buffered", on_error="skip"
+    )
     times = os.stat(path)
     os.truncate(path, 20_000)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -112,7 +116,9 @@ def test_a_sample_that_lacks_a_field_is_named_or_skipped(tmp_path):
         next(batches)
     loader = penstock.Loader(str(path), FIELDS, batch_size=5, on_error="skip")
     assert [b["__mask__"].tolist() for b in loader] == [[True] * 5, [True, False, True, True, True]]
-    assert loader.report()["skipped_list"] == [(str(path), "6", loader.report()["skipped_list"][0][2])]
+    assert loader.report()["skipped_list"] == [
+        (str(path), "6", loader.report()["skipped_list"][0][2])
+    ]
 
 
 def test_skipping_never_changes_the_order_of_others(tmp_path):
@@ -124,14 +130,18 @@ def test_skipping_never_changes_the_order_of_others(tmp_path):
     write_tar(tmp_path / "bad" / "x.tar", bad)
     for shuffle in ("none", "global", "local"):
         options = dict(batch_size=9, shuffle=shuffle, seed=3, streams=4, window="1kB", last="pad")
-        expected = [b["label"].tolist() for b in penstock.Loader(str(tmp_path / "good"), FIELDS, **options)]
+        expected = [
+            b["label"].tolist() for b in penstock.Loader(str(tmp_path / "good"), FIELDS, **options)
+        ]
         loader = penstock.Loader(str(tmp_path / "bad"), FIELDS, on_error="skip", **options)
         for batch, want in zip(loader, expected, strict=True):
             for value, other in zip(batch["label"], want):
                 assert value == (other if other % 7 != 3 else 0)
         report = loader.report()
         assert report["skipped"] >= 14 and len(report["skipped_list"]) == report["skipped"]
-        assert {key for _, key, _ in report["skipped_list"]} == {f"{i:03d}" for i in range(3, 100, 7)}
+        assert {key for _, key, _ in report["skipped_list"]} == {
+            f"{i:03d}" for i in range(3, 100, 7)
+        }
 
 
 def test_the_list_of_skipped_ends_and_the_count_goes_on(tmp_path):
@@ -181,11 +191,14 @@ def sparse_tar(path, name, size, header):
 def large_header(style, name, size):
     info = tarfile.TarInfo(name)
     info.size = size
-    return info.tobuf({"pax": tarfile.PAX_FORMAT, "gnu": tarfile.GNU_FORMAT}.get(style, tarfile.USTAR_FORMAT))
+    return info.tobuf(
+        {"pax": tarfile.PAX_FORMAT, "gnu": tarfile.GNU_FORMAT}.get(style, tarfile.USTAR_FORMAT)
+    )
 
 
 @pytest.mark.parametrize(
-    "style,size", [("ustar", 4 * GIB + 5), ("ustar", 8 * GIB - 1), ("gnu", 9 * GIB), ("pax", 9 * GIB)]
+    "style,size",
+    [("ustar", 4 * GIB + 5), ("ustar", 8 * GIB - 1), ("gnu", 9 * GIB), ("pax", 9 * GIB)],
 )
 def test_files_of_many_gigabytes(tmp_path, style, size):
     path = sparse_tar(tmp_path / "large.tar", "a.bin", size, large_header(style, "a.bin", size))
@@ -263,7 +276,9 @@ def test_links_of_single_files_and_class_folders(tmp_path):
         (tmp_path / "elsewhere" / f"{name}-0").write_bytes(b"picture %d" % i)
         (tmp_path / "set" / name / "0.jpg").symlink_to(tmp_path / "elsewhere" / f"{name}-0")
     loader = penstock.Loader(
-        str(tmp_path / "set"), {"raw": penstock.Bytes("jpg"), "label": penstock.Int("cls")}, batch_size=2
+        str(tmp_path / "set"),
+        {"raw": penstock.Bytes("jpg"), "label": penstock.Int("cls")},
+        batch_size=2,
     )
     batch = next(iter(loader))
     assert [bytes(x) for x in batch["raw"]] == [b"picture 0", b"picture 1"]
@@ -417,7 +432,9 @@ def test_a_fork_is_told_clearly_and_may_make_its_own(shards):
 def test_two_loaders_with_one_cache_and_one_index(tmp_path, shards):
     folder = str(shards[0].parent)
     loaders = [
-        penstock.Loader(folder, FIELDS, batch_size=5, shuffle="global", seed=i, cache_dir=str(tmp_path / "c"))
+        penstock.Loader(
+            folder, FIELDS, batch_size=5, shuffle="global", seed=i, cache_dir=str(tmp_path / "c")
+        )
         for i in range(3)
     ]
     for batches in zip(*loaders):
