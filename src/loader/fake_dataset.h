@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -62,8 +63,10 @@ class FakeDataset final : public data::Dataset {
   }
   void async_read(uint32_t shard, uint64_t offset, io::MemorySlice into,
                   std::function<void(Result<void>)> done) override {
-    reads_.submit([this, shard, offset, into, done = std::move(done)] {
+    reads_.submit([this, shard, offset, into, done = std::move(done)]() mutable {
       done(read_now(shard, offset, {into.data, into.size}));
+      const std::lock_guard lock(kept_mutex_);
+      if (keep_done) kept_.push_back(std::move(done));
     });
   }
   Result<void> read_now(uint32_t shard, uint64_t offset, std::span<std::byte> into) override {
@@ -91,6 +94,7 @@ class FakeDataset final : public data::Dataset {
   }
 
   std::set<uint32_t> broken_shards;
+  bool keep_done = false;  // As a store may, for a while.
   std::shared_ptr<cache::Cache> cache_behind;
   std::function<std::unique_ptr<cache::Stager>(const cache::StageOptions&)> stager;
 
@@ -151,6 +155,8 @@ class FakeDataset final : public data::Dataset {
   std::vector<std::string> classes_;
   uint64_t samples_ = 0;
   uint64_t bytes_ = 0;
+  std::mutex kept_mutex_;
+  std::vector<std::function<void(Result<void>)>> kept_;
   ThreadPool reads_;
 };
 

@@ -1,7 +1,7 @@
 """usage: fuse_mount.py FOLDER MOUNTPOINT
 
-Shows FOLDER, read-only, as a FUSE file system: what the tests take for a network mount. As root, without
-libfuse: speaks the kernel's protocol (linux/fuse.h). Ends when it is unmounted.
+Shows FOLDER, read-only, as a FUSE file system: what the tests take for a network mount. As root,
+without libfuse: speaks the kernel's protocol (linux/fuse.h). Ends when it is unmounted.
 """
 
 import ctypes

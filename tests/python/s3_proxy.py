@@ -14,8 +14,9 @@ SLOW_DOWN = (
 
 
 class Proxy:
-    """`trouble(method, path)` says what becomes of a request: None, "slow down", "break" (no answer)
-    or "cut" (half of one).
+    """`trouble(method, path)` says what becomes of a request.
+
+    None, "slow down", "break" (no answer) or "cut" (half of one).
     """
 
     def __init__(self, endpoint):

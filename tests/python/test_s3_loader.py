@@ -285,7 +285,7 @@ def test_s3_tfrecords(upload, proxy, tmp_path, cache):
         (folder / f"x-{shard}.tfrecord").write_bytes(b"".join(records))
     fields = {"record": penstock.Bytes("tfrecord")}
     loader = penstock.Loader(upload(folder), fields, batch_size=20, cache_dir=cache)
-    for epoch in range(2):
+    for _ in range(2):
         before = proxy.count("GET", "HEAD")
         assert [bytes(r) for b in loader for r in b["record"]] == payloads
     assert proxy.count("GET", "HEAD") == before
