@@ -46,7 +46,8 @@ def proxy(s3, monkeypatch):
 
 @pytest.fixture
 def upload(s3):
-    """Puts a folder into a new bucket; gives its address."""
+    """Puts a folder into a new bucket; gives its address. The server has little room."""
+    put_there = []
 
     def put(folder):
         bucket = f"load-{uuid.uuid4().hex[:12]}"
@@ -55,9 +56,12 @@ def upload(s3):
             if path.is_file() and ".penstock" not in str(path):
                 key = str(path.relative_to(folder))
                 s3.put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
+                put_there.append((bucket, key))
         return f"s3://{bucket}"
 
-    return put
+    yield put
+    for bucket, key in put_there:
+        s3.delete_object(Bucket=bucket, Key=key)
 
 
 @pytest.fixture
