@@ -125,7 +125,8 @@ struct StageOptions {
 // For a reader that knows its future: says what it will read, in order, and what it has read. What
 // comes next is fetched onto the drives ahead of it, and is not evicted before it was read; what it
 // is done with is evicted before anything else.
-// Threads: all calls from any thread. Destroying it forgets what was expected and stops fetching.
+// Threads: all calls from any thread. Destroying it forgets what was expected and stops fetching, at
+// once: fetches under way are cancelled.
 class Stager {
  public:
   virtual ~Stager() = default;
@@ -138,6 +139,8 @@ class Stager {
   struct Progress {
     uint64_t expected_bytes = 0;  // Said so far.
     uint64_t staged_bytes = 0;    // Of those, on a drive (or found there).
+    uint64_t fetched_bytes = 0;   // From the source: less than what was staged, where it was found.
+    uint64_t pending_bytes = 0;   // Said, and neither staged nor failed nor finished yet.
     uint64_t finished_bytes = 0;
     uint64_t failed_bytes = 0;  // Could not be staged; reading them goes to the source.
   };

@@ -150,6 +150,9 @@ class Dataset {
   virtual bool sequential_only() const = 0;
   // All on local file systems and not behind a cache: read_now() is as good as async_read().
   virtual bool local() const = 0;
+  // Of the bytes, those that come over a network each time: from a store that others see too, or a
+  // network mount, and without a cache in front.
+  virtual uint64_t far_bytes() const = 0;
   virtual io::CacheMode mode() const = 0;         // Of local shards.
   virtual void set_mode(io::CacheMode mode) = 0;  // Before the first read.
   virtual std::shared_ptr<cache::Cache> cache() const = 0;
@@ -170,10 +173,22 @@ class Dataset {
   virtual Result<void> read_now(uint32_t shard, uint64_t offset, std::span<std::byte> into) = 0;
   // Tells the system that this will be read soon; does nothing unless local() and buffered.
   virtual void will_need(uint32_t shard, uint64_t offset, uint64_t length) = 0;
-  // All of a loose member, as large as it is now, from any thread: blocking. Answers its size; when
-  // that is more than `into` has, what is there is of no use.
+  // All of a loose member, from any thread: blocking. Answers its size; when that is more than `into`
+  // has, what is there is of no use. From a store that told its version when it was listed, that
+  // version: kChanged when it is another by now. Otherwise as large as it is now.
   virtual Result<uint64_t> read_loose(const SamplePlace& place, size_t member,
                                       std::span<std::byte> into) = 0;
+
+  // The same without waiting: requires !local(). `into` is as large as the member was when
+  // it was listed, and is filled, or it is an error.
+  virtual void async_read_loose(const SamplePlace& place, size_t member, io::MemorySlice into,
+                                std::function<void(Result<void>)> done) = 0;
+  // The object that a loose member is: key, size, and its etag where that is known.
+  virtual store::ObjectInfo loose_object(const SamplePlace& place, size_t member) const = 0;
+
+  // Reads over a network that are under way, and those that come, end soon, with kCancelled: for who
+  // wants to end without waiting for a server that does not answer.
+  virtual void stop_reads() = 0;
 
   // A shard that is not loose as a stream: for compressed ones the only way.
   virtual Result<std::unique_ptr<SequentialReader>> read_in_order(uint32_t shard) = 0;
@@ -229,7 +244,12 @@ class TokenFile {
   virtual Result<void> read(uint64_t sequence, uint64_t first, std::span<std::byte> into) = 0;
   // A file of this machine, not behind a cache.
   virtual bool local() const = 0;
+  virtual bool far() const = 0;  // As Dataset::far_bytes().
+  virtual void stop_reads() = 0;
   virtual const std::string& name() const = 0;  // Of PREFIX.bin, for people.
+  // PREFIX.bin in its store, and what has it staged there: null without a cache.
+  virtual const store::ObjectInfo& object() const = 0;
+  virtual std::unique_ptr<cache::Stager> make_stager(const cache::StageOptions& options) = 0;
   // Bytes of PREFIX.bin, on this thread.
   virtual Result<void> read_bytes(uint64_t offset, std::span<std::byte> into) = 0;
   // The same, as Dataset::async_read.

@@ -146,6 +146,13 @@ struct Skipped {
   std::string reason;
 };
 
+// What was brought into the cache ahead of the reads. Over the whole life of a loader.
+struct Staged {
+  uint64_t bytes = 0;         // Fetched; what was there already does not count.
+  uint64_t failed_bytes = 0;  // Could not be: their reads go to the source.
+  uint64_t ahead_bytes = 0;   // In the cache now, for reads that have not come yet.
+};
+
 // Where the time went, since the loader was opened or reset_report().
 struct Report {
   uint64_t batches = 0;
@@ -171,6 +178,7 @@ struct Report {
   double ready_mean = 0;  // Batches that were ready when next() was called.
   uint64_t memory_peak_bytes = 0;
   std::optional<cache::CacheStats> cache;
+  std::optional<Staged> staged;
   std::string page_cache;  // "buffered", and why.
   std::string tuned;       // What was tried, and chosen.
 };
@@ -213,6 +221,8 @@ class Loader {
   virtual Report report() const = 0;
   virtual void reset_report() = 0;
   virtual std::span<const std::shared_ptr<data::Dataset>> datasets() const = 0;
+  // What whoever opened it should be told, in sentences: none, mostly.
+  virtual std::span<const std::string> warnings() const = 0;
 };
 
 }  // namespace penstock::loader

@@ -188,7 +188,15 @@ nb::dict report_dict(const loader::Report& report) {
     cache["misses"] = report.cache->misses;
     cache["hit_bytes"] = report.cache->hit_bytes + report.cache->memory_hit_bytes;
     cache["miss_bytes"] = report.cache->miss_bytes;
+    cache["source_bytes"] = report.cache->source_bytes;
     dict["cache"] = cache;
+  }
+  if (report.staged) {
+    nb::dict staged;
+    staged["bytes"] = report.staged->bytes;
+    staged["failed_bytes"] = report.staged->failed_bytes;
+    staged["ahead_bytes"] = report.staged->ahead_bytes;
+    dict["staged"] = staged;
   }
   return dict;
 }
@@ -232,6 +240,10 @@ void bind_loader_class(nb::module_& module) {
              return nb::make_tuple(dict, loader::to_text(report, explanation));
            })
       .def("reset_report", &Loader::reset_report)
+      .def("warnings",
+           [](const Loader& self) {
+             return std::vector<std::string>(self.warnings().begin(), self.warnings().end());
+           })
       .def("classes", [](const Loader& self) {
         nb::list all;
         for (const auto& dataset : self.datasets()) {

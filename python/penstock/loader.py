@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from . import _native
@@ -32,6 +33,14 @@ def _size(value: int | str) -> str:
     return f"{value}B" if isinstance(value, int) else value
 
 
+def _depth_outside() -> int:
+    """The stacklevel of whoever called into this package, for warnings."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] == "penstock":
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
 class Progress:
     """One line on a terminal while an index is made; nothing elsewhere."""
 
@@ -45,7 +54,9 @@ class Progress:
         self.shown = True
         share = bytes_done / total
         print(
-            f"\rindexing: {shards_done} of {shards} shards, {share:.0%} ", end="", file=sys.stderr
+            f"\rindexing: {shards_done} of {shards} shard{'s' * (shards != 1)}, {share:.0%} ",
+            end="",
+            file=sys.stderr,
         )
 
     def close(self):
@@ -121,6 +132,7 @@ class Loader:
         settings.set_reading(_PAGE_CACHE[page_cache], on_error == "skip", format, str(index_dir))
         if cache_dir:
             settings.set_cache(_addresses(cache_dir), cache_quota)
+        self._delivered = False  # Anything, since it was opened or told where to go on.
         self._map = map
         self._map_seconds = 0.0
         self._steps = StepClock()
@@ -130,12 +142,18 @@ class Loader:
         finally:
             shown.close()
         self.batch_size = batch_size
+        for warning in self._loader.warnings():
+            warnings.warn(warning, stacklevel=_depth_outside())
 
     def __iter__(self) -> Iterator[dict]:
+        # All batches of an epoch were taken, but not its end: that is not an epoch of its own.
+        if self._delivered and self._loader.steps_left == 0:
+            self._loader.next()
         while True:
             batch = self._loader.next()
             if batch is None:
                 return
+            self._delivered = True
             yield self._deliver(batch)
 
     def __len__(self) -> int:
@@ -194,6 +212,7 @@ class Loader:
         No sample is lost or repeated.
         """
         self._loader.load_state(json.dumps(dict(state)))
+        self._delivered = False
 
     def step(self):
         """`with loader.step():` around a training step: report() then knows the real idle time."""

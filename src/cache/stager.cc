@@ -35,13 +35,16 @@ StagerImpl::StagerImpl(CachedStoreImpl& store, const StageOptions& options)
 }
 
 StagerImpl::~StagerImpl() {
-  std::lock_guard lock(shared_->mutex);
+  const std::stop_source cancel = shared_->cancel;
+  std::unique_lock lock(shared_->mutex);
   shared_->queue.clear();
   shared_->pass.reset();
   for (const auto& [id, window] : shared_->windows) {
     const std::shared_ptr<Keeper> keeper = shared_->store.core().tier_for(id).keeper();
     if (window.wanted > 0 && keeper != nullptr) keeper->note_finished(id, /*again=*/true);
   }
+  lock.unlock();
+  cancel.request_stop();
 }
 
 void StagerImpl::expect(std::vector<Range> ranges) {
@@ -60,6 +63,7 @@ void StagerImpl::expect(std::vector<Range> ranges) {
         at->second.index = index;
         at->second.bytes = key.length;
         shared_->progress.expected_bytes += key.length;
+        shared_->progress.pending_bytes += key.length;
         shared_->queue.push_back(id);
       }
     }
@@ -79,6 +83,7 @@ void StagerImpl::finished(const Range& range, bool again) {
     using State = Shared::State;
     const State state = at->second.state;
     shared_->progress.finished_bytes += at->second.bytes;
+    if (Shared::is_pending(at->second)) shared_->progress.pending_bytes -= at->second.bytes;
     if (state == State::kStaged || state == State::kUnderWay) {
       shared_->ahead_bytes -= at->second.bytes;
     }
@@ -123,11 +128,14 @@ bool StagerImpl::Shared::start_next(std::unique_lock<std::mutex>& lock) {
   not_before = deadline_in(rate.reserve(static_cast<double>(at->second.bytes)));
   const VersionRef version = at->second.version;
   const uint64_t index = at->second.index;
+  const PassRef hold = pass;
   lock.unlock();
   if (const std::shared_ptr<Keeper> keeper = store.core().tier_for(id).keeper())
     keeper->note_expected(id);
-  store.stage_window(version, index, /*verify=*/false, {},
-                     [self = shared_from_this(), hold = pass, id](const Result<uint64_t>& fetched) {
+  store::CallOptions call;
+  call.cancel = cancel.get_token();
+  store.stage_window(version, index, /*verify=*/false, std::move(call),
+                     [self = shared_from_this(), hold, id](const Result<uint64_t>& fetched) {
                        self->staged(id, fetched);
                      });
   lock.lock();
@@ -137,12 +145,14 @@ bool StagerImpl::Shared::start_next(std::unique_lock<std::mutex>& lock) {
 void StagerImpl::Shared::staged(const EntryId& id, const Result<uint64_t>& fetched) {
   std::lock_guard lock(mutex);
   --under_way;
+  if (fetched.ok()) progress.fetched_bytes += *fetched;
   const auto at = windows.find(id);
   if (at == windows.end()) return;  // Finished meanwhile.
   Window& window = at->second;
   if (fetched.ok()) {
     window.state = State::kStaged;
     progress.staged_bytes += window.bytes;
+    progress.pending_bytes -= window.bytes;
     return;
   }
   ahead_bytes -= window.bytes;
@@ -156,6 +166,7 @@ void StagerImpl::Shared::staged(const EntryId& id, const Result<uint64_t>& fetch
   }
   window.state = State::kFailed;
   progress.failed_bytes += window.bytes;
+  progress.pending_bytes -= window.bytes;
 }
 
 std::unique_ptr<Stager> CachedStoreImpl::make_stager(const StageOptions& options) {

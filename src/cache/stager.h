@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <unordered_map>
 
 #include "base/rate_limiter.h"
@@ -39,12 +40,16 @@ class StagerImpl final : public Stager {
     bool start_next(std::unique_lock<std::mutex>& lock);
     void staged(const EntryId& id, const Result<uint64_t>& fetched);
     uint64_t ahead_limit() const;
+    static bool is_pending(const Window& window) {
+      return window.state == State::kQueued || window.state == State::kUnderWay;
+    }
 
     CachedStoreImpl& store;
     const StageOptions options;
     RateLimiter rate;
     mutable std::mutex mutex;
-    PassRef pass;  // Null once the stager is gone.
+    PassRef pass;             // Null once the stager is gone.
+    std::stop_source cancel;  // Of fetches under way.
     Table windows;
     std::deque<EntryId> queue;
     uint64_t ahead_bytes = 0;  // Staged or under way, and not finished.

@@ -238,13 +238,14 @@ Result<std::string> dry_run(const LoadArguments& arguments, loader::Loader& load
            "\n";
   }
   return fmt::format(
-      "{} samples in {} shards; {} steps of {} for each of {} ranks\n"
+      "{} in {}; {} of {} for each of {}\n"
       "shuffle {}: {:.1f} shards in a step's batch (a perfect shuffle: {:.1f}); samples that lie "
       "side by "
       "side come {:.1f} % of an epoch apart (perfect: 33.3 %)\n"
       "first batch after {}\n",
-      group_digits(loader.samples()), group_digits(samples.size()), group_digits(loader.steps()),
-      options.batch_size, options.world_size, loader::shuffle_name(options.shuffle),
+      counted(loader.samples(), "sample", "samples"), counted(samples.size(), "shard", "shards"),
+      counted(loader.steps(), "step", "steps"), options.batch_size,
+      counted(options.world_size, "rank", "ranks"), loader::shuffle_name(options.shuffle),
       quality.shards_per_batch, quality.shards_per_batch_perfect, quality.neighbours_apart * 100,
       format_duration(first));
 }
@@ -261,7 +262,8 @@ int run_load(const LoadArguments& arguments) {
   ProgressLine indexing("penstock load");
   options->open.on_progress = [&](const data::OpenProgress& now) {
     if (!indexing.due() || now.bytes == 0) return;
-    indexing.show(fmt::format("indexing: {} of {} shards, {}", now.shards_indexed, now.shards,
+    indexing.show(fmt::format("indexing: {} of {}, {}", now.shards_indexed,
+                              counted(now.shards, "shard", "shards"),
                               format_share(now.bytes_done, now.bytes)));
   };
   Result<std::vector<loader::Field>> fields =
@@ -272,6 +274,7 @@ int run_load(const LoadArguments& arguments) {
   indexing.clear();
   if (!opened.ok()) return fail(opened.error());
   loader::Loader& loader = **opened;
+  for (const std::string& warning : loader.warnings()) tell("penstock load: {}\n", warning);
   if (arguments.dry_run) {
     const Result<std::string> text = dry_run(arguments, loader, *options);
     if (!text.ok()) return fail(text.error());

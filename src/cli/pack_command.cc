@@ -51,8 +51,9 @@ int fail(const Error& error) {
 std::string summary(const pack::PackReport& report, const PackArguments& arguments) {
   const pack::PackProgress& totals = report.totals;
   return fmt::format(
-      "{} images of {} classes in {} shards, {}; {} made smaller, {} left out\n{}",
-      group_digits(totals.samples - report.failed), report.classes.size(), totals.shards,
+      "{} of {} in {}, {}; {} made smaller, {} left out\n{}",
+      counted(totals.samples - report.failed, "image", "images"),
+      counted(report.classes.size(), "class", "classes"), counted(totals.shards, "shard", "shards"),
       format_size(totals.bytes_out), group_digits(report.resized), group_digits(report.failed),
       fmt::format("Try: penstock load '{}/{}-*.tar' --image 224 --crop random --explain\n",
                   arguments.options.to, arguments.options.prefix));

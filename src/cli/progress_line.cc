@@ -67,6 +67,10 @@ void ProgressLine::clear() {
   shown_ = false;
 }
 
+std::string counted(uint64_t number, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", group_digits(number), number == 1 ? one : many);
+}
+
 std::string group_digits(uint64_t number) {
   const std::string digits = std::to_string(number);
   std::string text;

@@ -52,6 +52,8 @@ class ProgressLine {
 
 // "12,345"
 std::string group_digits(uint64_t number);
+// "1 shard", "1,024 shards"
+std::string counted(uint64_t number, std::string_view one, std::string_view many);
 // " 42 %"; never 100 % while something is missing.
 std::string format_share(uint64_t part, uint64_t whole);
 

@@ -29,6 +29,10 @@ class ColumnIndex final : public ShardIndex {
   std::string path(uint32_t sample, size_t member) const override;
   const std::vector<std::string>& fields() const override { return fields_; }
   uint64_t memory_bytes() const override { return sizeof(*this) + block_.capacity(); }
+  // Of all members of the shard, in the order in which they were added.
+  size_t member_number(uint32_t sample, size_t member) const {
+    return static_cast<size_t>(members(sample).data() - members_.data()) + member;
+  }
 
   const Block& block() const { return block_; }
 
@@ -63,6 +67,7 @@ class IndexBuilder {
   Result<void> add_alone(std::string_view key, std::string_view extension, uint64_t size);
 
   uint64_t samples() const { return member_ends_.size(); }
+  uint64_t members() const { return members_.size(); }
   // The block; the builder is then empty.
   Block finish();
 

@@ -44,6 +44,21 @@ uint64_t index_limit(const OpenOptions& options) {
   return std::max(pages * page_bytes / 8, kIndexBytesMin);
 }
 
+// A get of just this version, so that a cache in front need not ask which one there is.
+store::GetOptions version_named(const store::ObjectInfo& object) {
+  store::GetOptions options;
+  if (object.etag.empty()) return options;
+  options.if_match = object.etag;
+  options.size = object.size;
+  return options;
+}
+
+Error other_size(const std::string& name, uint64_t now, uint64_t before) {
+  return make_error(
+      ErrorCode::kChanged,
+      fmt::format("{} has {} bytes and had {} when the dataset was opened", name, now, before));
+}
+
 store::ObjectInfo object_of(const Found& found, uint32_t shard) {
   return found.shards[shard].object;
 }
@@ -77,6 +92,7 @@ void DatasetImpl::add_shard(Shard shard) {
   shard.first_sample = samples_;
   samples_ += shard.samples;
   bytes_ += shard.size;
+  if (found_->sources[shard.store].far) far_bytes_ += shard.size;
   sequential_only_ = sequential_only_ || shard.compression != Compression::kNone;
   firsts_.push_back(shard.first_sample);
   shards_.push_back(std::move(shard));
@@ -234,14 +250,54 @@ void DatasetImpl::will_need(uint32_t shard, uint64_t offset, uint64_t length) {
   if (use.ok()) (void)use->file().advise(io::Advice::kWillNeed, offset, length);
 }
 
+store::ObjectInfo DatasetImpl::loose_object(const SamplePlace& place, size_t member) const {
+  const LooseShard& folder = found_->folders[place.shard - found_->shards.size()].shard;
+  // All indexes of folders are of this class: add_found_folders().
+  const auto& index = static_cast<const ColumnIndex&>(*place.index);
+  return {.key = folder.folder + index.path(place.sample, member),
+          .size = place.members[member].size,
+          .etag = folder.etags.at(index.member_number(place.sample, member))};
+}
+
+// Of a dataset that is partly in a store, and so not local(): rare, and one after the other is enough.
+void DatasetImpl::read_file_aside(const SamplePlace& place, size_t member, io::MemorySlice into,
+                                  std::function<void(Result<void>)> done) {
+  io::CompletionThread::Item item;
+  item.done = [this, place, member, into, done = std::move(done)](Result<size_t>) {
+    const Result<uint64_t> size = read_loose(place, member, std::span(into.data, into.size));
+    if (!size.ok()) return done(size.error());
+    if (*size == into.size) return done({});
+    done(other_size(loose_object(place, member).key, *size, into.size));
+  };
+  answers_.post(std::move(item));
+}
+
+void DatasetImpl::async_read_loose(const SamplePlace& place, size_t member, io::MemorySlice into,
+                                   std::function<void(Result<void>)> done) {
+  const Source& source = source_of(place.shard);
+  if (source.by_path) return read_file_aside(place, member, into, std::move(done));
+  store::ObjectInfo object = loose_object(place, member);
+  store::GetOptions options = version_named(object);
+  // No bytes are a question to the store.
+  source.store->async_get(object.key, 0, std::span(into.data, into.size), std::move(options),
+                          [name = source.name_of(object.key), wanted = into.size,
+                           done = std::move(done)](Result<store::GetResult> got) {
+                            if (!got.ok()) return done(std::move(got).error());
+                            if (got->info.size != wanted)
+                              return done(other_size(name, got->info.size, wanted));
+                            if (got->bytes < wanted) return done(short_read(name, 0, wanted));
+                            done({});
+                          });
+}
+
 Result<uint64_t> DatasetImpl::read_loose(const SamplePlace& place, size_t member,
                                          std::span<std::byte> into) {
   const Source& source = source_of(place.shard);
-  const std::string key = shards_[place.shard].key + place.index->path(place.sample, member);
+  const store::ObjectInfo object = loose_object(place, member);
   if (!source.by_path) {
-    return PENSTOCK_TRY(source.store->get(key, 0, into)).info.size;
+    return PENSTOCK_TRY(source.store->get(object.key, 0, into, version_named(object))).info.size;
   }
-  const std::string path = source.path_of(key);
+  const std::string path = source.path_of(object.key);
   const std::unique_ptr<io::File> file =
       PENSTOCK_TRY(source.fs->open(path, {.mode = mode_, .require_mode = false}));
   const uint64_t size = PENSTOCK_TRY(file->stat()).size;

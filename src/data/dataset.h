@@ -26,6 +26,7 @@ class DatasetImpl final : public Dataset {
   const std::vector<std::string>& classes() const override { return found_->classes; }
   bool sequential_only() const override { return sequential_only_; }
   bool local() const override { return local_; }
+  uint64_t far_bytes() const override { return far_bytes_; }
   io::CacheMode mode() const override { return mode_; }
   void set_mode(io::CacheMode mode) override;
   std::shared_ptr<cache::Cache> cache() const override { return cache_; }
@@ -39,6 +40,12 @@ class DatasetImpl final : public Dataset {
   void will_need(uint32_t shard, uint64_t offset, uint64_t length) override;
   Result<uint64_t> read_loose(const SamplePlace& place, size_t member,
                               std::span<std::byte> into) override;
+  void async_read_loose(const SamplePlace& place, size_t member, io::MemorySlice into,
+                        std::function<void(Result<void>)> done) override;
+  store::ObjectInfo loose_object(const SamplePlace& place, size_t member) const override;
+  void stop_reads() override {
+    for (Source& source : found_->sources) source.stop.request_stop();
+  }
   Result<std::unique_ptr<SequentialReader>> read_in_order(uint32_t shard) override;
   std::unique_ptr<cache::Stager> make_stager(uint32_t store,
                                              const cache::StageOptions& options) override;
@@ -58,6 +65,8 @@ class DatasetImpl final : public Dataset {
                       std::function<void(Result<void>)> done);
   void read_from_store(uint32_t shard, uint64_t offset, io::MemorySlice into,
                        std::function<void(Result<void>)> done);
+  void read_file_aside(const SamplePlace& place, size_t member, io::MemorySlice into,
+                       std::function<void(Result<void>)> done);
   void answer_later(Result<void> answer, std::function<void(Result<void>)> done);
 
   const std::unique_ptr<Found> found_;
@@ -67,6 +76,7 @@ class DatasetImpl final : public Dataset {
   std::vector<uint64_t> firsts_;  // First samples, close together for the search.
   uint64_t samples_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t far_bytes_ = 0;
   bool sequential_only_ = false;
   bool local_ = true;
   io::CacheMode mode_;

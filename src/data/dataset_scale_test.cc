@@ -124,32 +124,58 @@ TEST_P(LocalDatasetTest, ALinkToAClassFolderIsRefused) {
   EXPECT_NE(dataset.error().detail.find("/data/dog"), std::string::npos);
 }
 
-TEST_P(LocalDatasetTest, LinksThatLeadElsewhereAreNotMissedSilently) {
+TEST_P(LocalDatasetTest, LinksToFilesAreFollowedWhereverTheyLead) {
+  const Samples first = make_samples(3, 1);
+  const Samples second = make_samples(4, 2);
+  // As a hub keeps a snapshot.
+  write_file(*fs_, path_ + "/hub/blobs/1", tar_of(first));
+  write_file(*fs_, path_ + "/hub/blobs/2", tar_of(second));
+  const std::string snapshot = path_ + "/hub/snapshots/abc";
+  ASSERT_THAT(io::make_directories(*fs_, snapshot + "/data"), IsOk());
+  ASSERT_THAT(fs_->make_symlink("../../../blobs/2", snapshot + "/data/b.tar"), IsOk());
+  ASSERT_THAT(fs_->make_symlink("../../../blobs/1", snapshot + "/data/a.tar"), IsOk());
+  OpenOptions options;
+  options.mode = GetParam();
+  Samples both = first;
+  both.insert(both.end(), second.begin(), second.end());
+  for (const std::string& address :
+       {snapshot, snapshot + "/data/*.tar", snapshot + "/data/{a,b}.tar"}) {
+    const auto dataset = Dataset::open({address}, options);
+    ASSERT_THAT(dataset, IsOk());
+    EXPECT_EQ(read_all(**dataset), both) << address;
+    EXPECT_EQ((*dataset)->shards()[0].name, snapshot + "/data/a.tar");
+  }
+  const auto given = Dataset::open({snapshot + "/data/b.tar", snapshot + "/data/a.tar"}, options);
+  ASSERT_THAT(given, IsOk());
+  EXPECT_EQ((*given)->shards()[0].samples, 4U) << "in the order given";
+}
+
+TEST_P(LocalDatasetTest, LinksThatAreNoFilesAreNotMissedSilently) {
   const Samples samples = make_samples(3, 1);
   write_file(*fs_, path_ + "/data/a.tar", tar_of(samples));
   write_file(*fs_, path_ + "/data/below/b.tar", tar_of(samples));
   write_file(*fs_, path_ + "/blobs/1", tar_of(samples));
   OpenOptions options;
   options.mode = GetParam();
-  const auto fails = [&](const std::string& address) {
+  const auto open = [&](const std::string& address) {
     return Dataset::open({path_ + address}, options);
   };
   // Within, they are fine.
   ASSERT_THAT(fs_->make_symlink("a.tar", path_ + "/data/same.tar"), IsOk());
   ASSERT_THAT(fs_->make_symlink("below", path_ + "/data/latest"), IsOk());
-  const auto inside = Dataset::open({path_ + "/data"}, options);
+  const auto inside = open("/data");
   ASSERT_THAT(inside, IsOk());
   EXPECT_EQ((*inside)->samples(), 9);
 
-  ASSERT_THAT(fs_->make_symlink(path_ + "/blobs/1", path_ + "/data/below/out.tar"), IsOk());
-  EXPECT_THAT(fails("/data"), FailsWith(ErrorCode::kUnsupported));
-  EXPECT_THAT(fails("/data/below/*.tar"), FailsWith(ErrorCode::kUnsupported));
-  EXPECT_THAT(fails("/data/below/out.tar"), FailsWith(ErrorCode::kUnsupported));
-  EXPECT_THAT(fails("/data/*.tar"), IsOk());  // That one is not meant.
-  EXPECT_THAT(fails("/data/below/b*.tar"), IsOk());
-  ASSERT_THAT(fs_->remove(path_ + "/data/below/out.tar"), IsOk());
+  ASSERT_THAT(fs_->make_symlink(path_ + "/blobs/2", path_ + "/data/below/gone.tar"), IsOk());
+  EXPECT_THAT(open("/data"), FailsWith(ErrorCode::kNotFound));
+  EXPECT_THAT(open("/data/below/*.tar"), FailsWith(ErrorCode::kNotFound));
+  EXPECT_THAT(open("/data/below/gone.tar"), FailsWith(ErrorCode::kNotFound));
+  EXPECT_THAT(open("/data/*.tar"), IsOk());  // That one is not meant.
+  EXPECT_THAT(open("/data/below/b*.tar"), IsOk());
+  ASSERT_THAT(fs_->remove(path_ + "/data/below/gone.tar"), IsOk());
   ASSERT_THAT(fs_->make_symlink(path_ + "/blobs", path_ + "/data/more"), IsOk());
-  EXPECT_THAT(fails("/data"), FailsWith(ErrorCode::kUnsupported));
+  EXPECT_THAT(open("/data"), FailsWith(ErrorCode::kUnsupported));
 }
 
 TEST_P(LocalDatasetTest, LooseFilesAreReadInThatModeToo) {

@@ -170,7 +170,7 @@ class Finder {
       return (is_folder || is_of_format(kind_of_name(path))) &&
              (search.deep || is_named_by(addresses_, path));
     };
-    return refuse_links_to_elsewhere(fs_, search);
+    return refuse_lost_links(fs_, search);
   }
 
   // Whether a file of this kind would be taken.
@@ -197,7 +197,10 @@ class Finder {
     if (one_file && kind != NameKind::kHidden) found_.shards.push_back({source, object});
     const bool in_folder =
         object.key.starts_with(root_) && object.key.find('/', root_.size()) != std::string::npos;
-    listed_.push_back({source, kind, in_folder, {object.key, object.size}});
+    // Files of this machine are read by their paths, without one.
+    LooseFile file{object.key, object.size, std::nullopt};
+    if (!found_.sources[source].by_path) file.etag = object.etag;
+    listed_.push_back({source, kind, in_folder, std::move(file)});
   }
 
   uint64_t count(NameKind kind) const {

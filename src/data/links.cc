@@ -11,24 +11,26 @@ namespace {
 Result<void> check_link(io::FileSystem& fs, const LinkSearch& search, const std::string& real_root,
                         const std::string& path) {
   const Result<io::FileInfo> target = fs.stat(path);
-  if (!target.ok()) return {};  // Leads nowhere.
-  const bool is_folder = target->kind == io::FileKind::kDirectory;
-  if (!is_folder && target->kind != io::FileKind::kFile) return {};
-  if (!search.is_wanted(path, is_folder)) return {};
+  if (!target.ok() && target.error().code == ErrorCode::kNotFound) {
+    if (!search.is_wanted(path, /*is_folder=*/false)) return {};
+    return make_error(ErrorCode::kNotFound,
+                      fmt::format("{} is a symbolic link that leads nowhere", path));
+  }
+  if (!target.ok() || target->kind != io::FileKind::kDirectory) return {};
+  if (!search.is_wanted(path, /*is_folder=*/true)) return {};
   const std::string real = PENSTOCK_TRY(store::real_path(fs, path));
   // What is within is found under its own name.
   if (real.starts_with(real_root == "/" ? real_root : real_root + "/")) return {};
   return make_error(
       ErrorCode::kUnsupported,
-      fmt::format("{} is a symbolic link to {}: links that lead out of a dataset's "
-                  "folder are not followed, so its samples would be missing. Give the "
-                  "place it leads to, or copy it here",
+      fmt::format("{} is a symbolic link to the folder {}: such are not followed, so its "
+                  "samples would be missing. Give that folder itself, or use a bind mount",
                   path, real));
 }
 
 }  // namespace
 
-Result<void> refuse_links_to_elsewhere(io::FileSystem& fs, const LinkSearch& search) {
+Result<void> refuse_lost_links(io::FileSystem& fs, const LinkSearch& search) {
   if (!search.root.starts_with('/')) return {};
   const std::string real_root = PENSTOCK_TRY(store::real_path(fs, search.root));
   std::vector<std::string> folders = search.folders;

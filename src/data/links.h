@@ -8,17 +8,17 @@
 
 namespace penstock::data {
 
-// A tree of files shows no link that leads out of it, nor any to a folder: a dataset with such would
-// silently be smaller than it looks. Looks for them in `folders`, paths at or below `root`, and where
-// `deep` in all that is below those.
-// kUnsupported names the first that leads out of `root`, to a folder or to a file, and that
-// `is_wanted`, which is asked with its path.
+// Neither a link to a folder nor one that leads nowhere is a file: a dataset with such would silently be
+// smaller than it looks. Looks for them in `folders`, paths at or below `root`, and where `deep` in all
+// that is below those.
+// kUnsupported names the first that leads to a folder out of `root`, kNotFound the first that leads
+// nowhere, of those that `is_wanted`, which is asked with its path.
 struct LinkSearch {
   std::string root;  // Without a '/' at its end, and absolute; otherwise nothing is looked for.
   std::vector<std::string> folders;
   bool deep = false;
   std::function<bool(const std::string& path, bool is_folder)> is_wanted;
 };
-Result<void> refuse_links_to_elsewhere(io::FileSystem& fs, const LinkSearch& search);
+Result<void> refuse_lost_links(io::FileSystem& fs, const LinkSearch& search);
 
 }  // namespace penstock::data

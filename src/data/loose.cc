@@ -27,6 +27,12 @@ void sort_by_folder(std::vector<LooseFile>& files) {
   });
 }
 
+// After the file was added, if it was: not all belong to a sample.
+void keep_etag(LooseShard& shard, const LooseFile& file, uint64_t members_before,
+               const IndexBuilder& builder) {
+  if (file.etag && builder.members() > members_before) shard.etags.add(*file.etag);
+}
+
 Result<LooseShard> finish(LooseShard shard, IndexBuilder& builder) {
   shard.index = PENSTOCK_TRY(ColumnIndex::parse(builder.finish(), kShardBytesMax));
   return shard;
@@ -42,8 +48,10 @@ Result<std::vector<LooseShard>> group_files(std::vector<LooseFile> files) {
     shard.folder = parent_of(files[i].key);
     IndexBuilder builder;
     for (; i < files.size() && parent_of(files[i].key) == shard.folder; ++i) {
+      const uint64_t before = builder.members();
       const Result<void> added = builder.add_named(base_name(files[i].key), 0, files[i].size);
       if (!added.ok()) return added.error().with_context(fmt::format("folder '{}'", shard.folder));
+      keep_etag(shard, files[i], before, builder);
       shard.bytes += files[i].size;
     }
     if (builder.samples() > 0) shards.push_back(PENSTOCK_TRY(finish(std::move(shard), builder)));
@@ -73,6 +81,7 @@ Result<std::vector<LooseShard>> group_classes(std::vector<LooseFile> files, cons
     const std::string_view path = below.substr(name.size() + 1);
     const size_t dot = path.rfind('.');
     PENSTOCK_TRY(builders[label].add_alone(path.substr(0, dot), path.substr(dot + 1), file.size));
+    keep_etag(shards[label], file, builders[label].members() - 1, builders[label]);
     shards[label].bytes += file.size;
   }
   for (size_t i = 0; i < classes.size(); ++i) {

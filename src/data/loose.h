@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/column_index.h"
+#include "data/etags.h"
 #include "penstock/result.h"
 
 namespace penstock::data {
@@ -13,6 +15,7 @@ namespace penstock::data {
 struct LooseFile {
   std::string key;
   uint64_t size = 0;
+  std::optional<std::string> etag = {};  // Where it is wanted later; of all or of none.
 };
 
 struct LooseShard {
@@ -20,6 +23,7 @@ struct LooseShard {
   uint64_t bytes = 0;
   int32_t label = -1;
   std::shared_ptr<const ColumnIndex> index;
+  Etags etags;  // By ColumnIndex::member_number(); empty where none was given.
 };
 
 // Files of one key, in one folder, are the fields of a sample. Folders and samples sorted by name.

@@ -151,6 +151,7 @@ class TokenFileImpl final : public TokenFile {
       : source_(std::move(source)), index_(std::move(index)) {}
   Result<void> open_bin(const store::ObjectInfo& bin, io::CacheMode mode, bool map) {
     bin_ = PENSTOCK_TRY(open_shard_file(source_, bin, mode));
+    object_ = bin;
     if (!map || !local()) return {};
     // Where it cannot be mapped, it is read.
     if (auto mapped = MappedFile::open(source_.path_of(bin.key), bin.size); mapped.ok())
@@ -181,7 +182,13 @@ class TokenFileImpl final : public TokenFile {
   }
 
   bool local() const override { return !bin_->is_remote(); }
+  bool far() const override { return source_.far; }
+  void stop_reads() override { source_.stop.request_stop(); }
   const std::string& name() const override { return bin_->name(); }
+  const store::ObjectInfo& object() const override { return object_; }
+  std::unique_ptr<cache::Stager> make_stager(const cache::StageOptions& options) override {
+    return source_.cached == nullptr ? nullptr : source_.cached->make_stager(options);
+  }
   Result<void> read_bytes(uint64_t offset, std::span<std::byte> into) override {
     PENSTOCK_TRY(check_range(bin_->name(), bin_->size(), offset, into.size()));
     return bin_->read(offset, into);
@@ -201,8 +208,9 @@ class TokenFileImpl final : public TokenFile {
   }
 
  private:
-  const Source source_;
+  Source source_;
   const TokenIndex index_;
+  store::ObjectInfo object_;
   std::unique_ptr<ShardFile> bin_;
   std::unique_ptr<MappedFile> mapped_;  // Or null.
   io::CompletionThread answers_;

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <array>
 
+#include "data/stoppable_store.h"
+#include "store/linked_tree.h"
+
 namespace penstock::data {
 
 namespace {
@@ -102,23 +105,31 @@ std::string Source::version_of(const store::ObjectInfo& object) const {
 bool is_network_mount(const std::string& path) {
   struct statfs info {};
   if (::statfs(path.c_str(), &info) != 0) return false;
-  return std::ranges::find(kNetworkFileSystems, static_cast<uint32_t>(info.f_type)) !=
-         kNetworkFileSystems.end();
+  return is_network_type(static_cast<uint32_t>(info.f_type));
+}
+
+bool is_network_type(uint32_t type) {
+  return std::ranges::find(kNetworkFileSystems, type) != kNetworkFileSystems.end();
 }
 
 Result<Source> open_source(const std::string& address, io::FileSystem& fs, bool real_file_system,
                            const store::S3Options* s3, const std::shared_ptr<cache::Cache>& cache) {
   Source source;
   source.fs = &fs;
-  source.store =
-      PENSTOCK_TRY(store::open_store(address, {.file_system = &fs, .read_only = true, .s3 = s3}));
+  source.store = address.starts_with(kTree)
+                     ? PENSTOCK_TRY(store::open_linked_tree(fs, address.substr(kTree.size())))
+                     : PENSTOCK_TRY(store::open_store(
+                           address, {.file_system = &fs, .read_only = true, .s3 = s3}));
   source.front = address + "/";
+  bool over_network = address.starts_with("s3://");
   if (address.starts_with(kTree)) {
     source.root = address.substr(kTree.size());
     source.front = source.root == "/" ? "/" : source.root + "/";
-    const bool far = real_file_system && is_network_mount(source.root);
-    source.by_path = !(far && cache);
+    over_network = real_file_system && is_network_mount(source.root);
+    source.by_path = !(over_network && cache);
   }
+  source.far = over_network && !cache;
+  if (over_network) source.store = make_stoppable(std::move(source.store), source.stop.get_token());
   if (cache && !source.by_path) {
     auto cached = cache::make_cached_store(std::move(source.store), cache);
     source.cached = cached.get();

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "penstock/cache.h"
@@ -18,9 +19,11 @@ struct Source {
   std::unique_ptr<store::ObjectStore> store;  // With the cache in front, where it is used.
   cache::CachedStore* cached = nullptr;       // The same, or null.
   io::FileSystem* fs = nullptr;
-  std::string front;     // What names of objects begin with, for people.
-  std::string root;      // Of a tree: its directory; empty for others.
-  bool by_path = false;  // A tree that is read as files, past the store.
+  std::string front;           // What names of objects begin with, for people.
+  std::string root;            // Of a tree: its directory; empty for others.
+  bool by_path = false;        // A tree that is read as files, past the store.
+  bool far = false;            // Over a network, each time: without a cache.
+  std::stop_source stop = {};  // Ends reads of a store over the network.
 
   std::string name_of(const std::string& key) const { return front + key; }
   // Requires root.
@@ -34,8 +37,10 @@ struct Source {
 Result<Source> open_source(const std::string& address, io::FileSystem& fs, bool real_file_system,
                            const store::S3Options* s3, const std::shared_ptr<cache::Cache>& cache);
 
-// Whether `path` is on another machine, as far as the kernel tells.
+// Whether `path` is on another machine, as far as the kernel tells: the type of its file system. Of
+// FUSE that is a guess, which is right for what training data lies on.
 bool is_network_mount(const std::string& path);
+bool is_network_type(uint32_t type);  // statfs::f_type
 
 // The bytes of one shard, as it was when it was found.
 // Threads: all calls from any thread. Lifetime: outlives its reads; so does its source.

@@ -172,7 +172,12 @@ std::string BatchWork::describe(uint32_t slot) const {
   const uint64_t number = order_.slots[slot].sample;
   const std::string shard = url(slot);
   if (shard.empty()) return fmt::format("sample {}", number);
-  return fmt::format("{}: sample '{}' (number {})", shard, key(slot), number);
+  const data::SamplePlace& place = places_[slot];
+  const bool loose = datasets_[order_.slots[slot].source]->shards()[place.shard].loose;
+  if (loose || place.members.empty())
+    return fmt::format("{}: sample '{}' (number {})", shard, key(slot), number);
+  return fmt::format("{}: sample '{}' (number {}, at offset {})", shard, key(slot), number,
+                     uint64_t{place.members.front().offset});
 }
 
 void BatchWork::finish() {

@@ -77,7 +77,7 @@ class BatchWork final : public Batch {
   // What went wrong with a slot; the first one is kept for each. It becomes blank when the batch is
   // finished.
   void fail(uint32_t slot, Error error);
-  // For messages: "train-000001.tar: sample 'n01440764_18' (number 17)".
+  // For messages: "train-000001.tar: sample 'n01440764_18' (number 17, at offset 1536)".
   std::string describe(uint32_t slot) const;
   struct Failure {
     uint32_t slot = 0;

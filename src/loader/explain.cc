@@ -50,13 +50,17 @@ Limit find_limit(const Report& report, const Shares& shares) {
   return Limit::kLatency;
 }
 
+// "1 batch", "2 batches".
+std::string counted(uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
 std::string percent(double share) {
   return fmt::format("{:.0f} %", std::clamp(share, 0.0, 1.0) * 100);
 }
 
 std::string verdict_of(Limit limit, const Report& report, const Shares& shares) {
-  const std::string threads =
-      fmt::format("{} thread{}", report.threads, report.threads == 1 ? "" : "s");
+  const std::string threads = counted(report.threads, "thread", "threads");
   const double rate =
       static_cast<double>(report.bytes_read) / std::max(seconds(report.elapsed), 1e-9);
   switch (limit) {
@@ -127,6 +131,13 @@ std::vector<std::string> advice_of(Limit limit, const Report& report) {
   return {};
 }
 
+std::string describe(const Staged& staged) {
+  std::string text = format_size(staged.bytes);
+  if (staged.failed_bytes > 0)
+    text += fmt::format(", and {} could not be", format_size(staged.failed_bytes));
+  return text;
+}
+
 }  // namespace
 
 std::string_view limit_name(Limit limit) {
@@ -160,29 +171,33 @@ std::string to_text(const Report& report, const Explanation& explanation) {
   const Shares shares(report);
   const double wall = std::max(seconds(report.elapsed), 1e-9);
   std::string text = fmt::format(
-      "{} samples in {} batches, {}: {} samples/s, {}\n"
+      "{} in {}, {}: {} samples/s, {}\n"
       "  next()    p50 {}, p99 {}, max {}; {:.1f} batches ready on average; first batch after {}\n"
       "  threads   {}: decode {}, read {}, idle {}\n"
-      "  storage   busy {} of the time, {} reads; {}\n"
+      "  storage   busy {} of the time, {}; {}\n"
       "  memory    at most {}; waited for {} of the time\n",
-      report.samples, report.batches, format_duration(report.elapsed),
-      format_count(explanation.samples_per_second),
+      counted(report.samples, "sample", "samples"), counted(report.batches, "batch", "batches"),
+      format_duration(report.elapsed), format_count(explanation.samples_per_second),
       format_rate(static_cast<double>(report.bytes_read) / wall), format_duration(report.next_p50),
       format_duration(report.next_p99), format_duration(report.next_max), report.ready_mean,
       format_duration(report.first_batch), report.threads, percent(shares.decode),
-      percent(shares.read), percent(shares.idle), percent(shares.storage), report.reads,
-      report.page_cache, format_size(report.memory_peak_bytes), percent(shares.memory));
+      percent(shares.read), percent(shares.idle), percent(shares.storage),
+      counted(report.reads, "read", "reads"), report.page_cache,
+      format_size(report.memory_peak_bytes), percent(shares.memory));
   if (!report.tuned.empty()) text += fmt::format("  tuned     {}\n", report.tuned);
   if (report.cache) {
     const cache::CacheStats& cache = *report.cache;
     const uint64_t hits = cache.hit_bytes + cache.memory_hit_bytes;
-    text += fmt::format("  cache     {} of {} from it\n", format_size(hits),
+    text += fmt::format("  cache     {} of {} from it", format_size(hits),
                         format_size(hits + cache.miss_bytes));
+    if (report.staged) text += "; staged ahead: " + describe(*report.staged);
+    text += "\n";
   }
   if (report.skipped > 0) {
     const Skipped& first = report.skipped_list.front();
-    text += fmt::format("  skipped   {} samples; the first: {} '{}': {}\n", report.skipped,
-                        first.shard, first.key, first.reason);
+    text += fmt::format("  skipped   {}; the first: {} '{}': {}\n",
+                        counted(report.skipped, "sample", "samples"), first.shard, first.key,
+                        first.reason);
   }
   text += "=> " + explanation.verdict + "\n";
   for (const std::string& one : explanation.advice) text += "   - " + one + "\n";

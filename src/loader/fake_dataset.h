@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -37,9 +38,11 @@ class FakeDataset final : public data::Dataset {
   const std::vector<std::string>& classes() const override { return classes_; }
   bool sequential_only() const override { return false; }
   bool local() const override { return options_.local; }
+  uint64_t far_bytes() const override { return 0; }
+  void stop_reads() override {}
   io::CacheMode mode() const override { return options_.mode; }
   void set_mode(io::CacheMode) override {}
-  std::shared_ptr<cache::Cache> cache() const override { return nullptr; }
+  std::shared_ptr<cache::Cache> cache() const override { return cache_behind; }
 
   Result<data::SamplePlace> place(uint64_t sample) override {
     const uint32_t shard = shard_of(sample);
@@ -60,8 +63,10 @@ class FakeDataset final : public data::Dataset {
   }
   void async_read(uint32_t shard, uint64_t offset, io::MemorySlice into,
                   std::function<void(Result<void>)> done) override {
-    reads_.submit([this, shard, offset, into, done = std::move(done)] {
+    reads_.submit([this, shard, offset, into, done = std::move(done)]() mutable {
       done(read_now(shard, offset, {into.data, into.size}));
+      const std::lock_guard lock(kept_mutex_);
+      if (keep_done) kept_.push_back(std::move(done));
     });
   }
   Result<void> read_now(uint32_t shard, uint64_t offset, std::span<std::byte> into) override {
@@ -75,14 +80,23 @@ class FakeDataset final : public data::Dataset {
   Result<uint64_t> read_loose(const data::SamplePlace&, size_t, std::span<std::byte>) override {
     return make_error(ErrorCode::kUnsupported, "none is loose");
   }
+  void async_read_loose(const data::SamplePlace&, size_t, io::MemorySlice,
+                        std::function<void(Result<void>)> done) override {
+    done(make_error(ErrorCode::kUnsupported, "none is loose"));
+  }
+  store::ObjectInfo loose_object(const data::SamplePlace&, size_t) const override { return {}; }
   Result<std::unique_ptr<data::SequentialReader>> read_in_order(uint32_t) override {
     return make_error(ErrorCode::kUnsupported, "none is compressed");
   }
-  std::unique_ptr<cache::Stager> make_stager(uint32_t, const cache::StageOptions&) override {
-    return nullptr;
+  std::unique_ptr<cache::Stager> make_stager(uint32_t,
+                                             const cache::StageOptions& options) override {
+    return stager ? stager(options) : nullptr;
   }
 
   std::set<uint32_t> broken_shards;
+  bool keep_done = false;  // As a store may, for a while.
+  std::shared_ptr<cache::Cache> cache_behind;
+  std::function<std::unique_ptr<cache::Stager>(const cache::StageOptions&)> stager;
 
  private:
   class Index final : public data::ShardIndex {
@@ -115,6 +129,8 @@ class FakeDataset final : public data::Dataset {
     };
     data::Shard shard;
     shard.name = "shard-" + std::to_string(shards_.size());
+    shard.key = shard.name;
+    shard.version = "version-" + std::to_string(shards_.size());
     shard.first_sample = number;
     shard.samples = count;
     for (uint32_t i = 0; i < count; ++i, ++number) {
@@ -139,6 +155,8 @@ class FakeDataset final : public data::Dataset {
   std::vector<std::string> classes_;
   uint64_t samples_ = 0;
   uint64_t bytes_ = 0;
+  std::mutex kept_mutex_;
+  std::vector<std::function<void(Result<void>)>> kept_;
   ThreadPool reads_;
 };
 

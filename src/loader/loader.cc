@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "loader/page_cache.h"
 #include "loader/pipeline.h"
 #include "loader/sequence.h"
+#include "loader/stage_ahead.h"
 #include "loader/token_dataset.h"
 #include "loader/tuning.h"
 
@@ -30,6 +32,24 @@ constexpr uint64_t kAheadDriveBytes = 128 * kMiB;
 constexpr uint64_t kAheadSmallMax = 256;
 constexpr uint32_t kAheadRemoteMax = 64;
 
+// What reading over the network costs, every epoch anew, and what to do about it.
+std::optional<std::string> cost_of_no_cache(const LoaderOptions& options,
+                                            const BatchWork::Datasets& datasets) {
+  uint64_t bytes = 0;
+  std::string first;
+  for (const auto& dataset : datasets) {
+    if (dataset->far_bytes() == 0) continue;
+    if (first.empty()) first = dataset->shards().front().name;
+    bytes += dataset->far_bytes();
+  }
+  if (bytes == 0) return std::nullopt;
+  return fmt::format(
+      "{} is read over the network and no cache is given: every epoch reads {} again{}. "
+      "cache_dir= (--cache-dir) keeps it on a local drive, and later epochs read from there",
+      first, format_size(bytes / options.world_size),
+      options.world_size > 1 ? " for this rank" : "");
+}
+
 class LoaderImpl final : public Loader {
  public:
   LoaderImpl(const LoaderOptions& options, Sequence sequence, BatchWork::Datasets datasets,
@@ -41,8 +61,20 @@ class LoaderImpl final : public Loader {
         tuned_(std::move(tuned)),
         pipeline_(std::move(pipeline)) {
     ahead_ = options.batches_ahead > 0 ? options.batches_ahead : enough_ahead();
+    if (auto cost = cost_of_no_cache(options, datasets_)) warnings_.push_back(std::move(*cost));
+    stage_ = StageAhead::create(sequence_, datasets_,
+                                {.shuffle = options.shuffle,
+                                 .world_size = options.world_size,
+                                 .is_calm = [this] { return is_calm(); }});
   }
-  ~LoaderImpl() override { stop(); }
+  ~LoaderImpl() override {
+    if (is_forked()) {
+      leave_all();
+      return;
+    }
+    for (const auto& dataset : datasets_) dataset->stop_reads();
+    stop();
+  }
 
   uint64_t samples() const override { return sequence_.positions(); }
   uint64_t steps() const override { return sequence_.deal(0).steps(); }
@@ -61,6 +93,7 @@ class LoaderImpl final : public Loader {
   Report report() const override;
   void reset_report() override { pipeline_->reset_stats(); }
   std::span<const std::shared_ptr<data::Dataset>> datasets() const override { return datasets_; }
+  std::span<const std::string> warnings() const override { return warnings_; }
 
  private:
   // What the planner has in line for next(): a batch under way, what went wrong, or (neither) the end
@@ -79,15 +112,22 @@ class LoaderImpl final : public Loader {
   Result<std::shared_ptr<const Batch>> hand_over(Item item, const std::optional<Error>& error);
   void begin_asking();
   void go_to(uint64_t epoch, uint64_t position);
+  bool is_calm() const;
+  // After a fork the threads are not in this process, and waiting for them would take for ever.
+  bool is_forked() const { return getpid() != process_; }
+  Result<void> check_process() const;
+  void leave_all();
 
   const LoaderOptions options_;
   const Sequence sequence_;
   const BatchWork::Datasets datasets_;
   const std::string page_cache_;
   const std::string tuned_;
+  std::vector<std::string> warnings_;
   const pid_t process_ = getpid();
   uint32_t ahead_ = 0;
   std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<StageAhead> stage_;  // Null without a cache.
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -96,7 +136,7 @@ class LoaderImpl final : public Loader {
   uint64_t position_ = 0;
   std::optional<Clock::time_point> asked_;  // When the next() began that has not answered yet.
   std::optional<Clock::time_point> left_;   // When the last one did.
-  std::jthread planner_;                    // Last: uses the others.
+  std::unique_ptr<std::jthread> planner_;   // Last: uses the others.
 };
 
 uint32_t LoaderImpl::enough_ahead() const {
@@ -117,19 +157,29 @@ uint32_t LoaderImpl::enough_ahead() const {
 }
 
 void LoaderImpl::start() {
-  if (planner_.joinable()) return;
-  planner_ = std::jthread([this, epoch = epoch_, begin = position_](std::stop_token stop) {
-    set_thread_name("load-plan");
-    plan(stop, epoch, begin);
-  });
+  if (planner_ != nullptr) return;
+  if (stage_ != nullptr) stage_->start(epoch_, position_);
+  planner_ = std::make_unique<std::jthread>(
+      [this, epoch = epoch_, begin = position_](std::stop_token stop) {
+        set_thread_name("load-plan");
+        plan(stop, epoch, begin);
+      });
 }
 
 void LoaderImpl::stop() {
-  if (!planner_.joinable()) return;
-  planner_.request_stop();
-  planner_.join();
-  planner_ = {};
+  if (stage_ != nullptr) stage_->stop();
+  planner_.reset();  // Asks it to stop, and waits.
   line_.clear();
+}
+
+// Whether the caller finds what it asks for: then there is time for what it will ask for later.
+bool LoaderImpl::is_calm() const {
+  const std::lock_guard lock(mutex_);
+  const auto is_ready = [this](const Item& item) {
+    return item.batch == nullptr || pipeline_->ready(*item.batch);
+  };
+  if (line_.empty() || !is_ready(line_.front())) return false;
+  return 2 * static_cast<size_t>(std::ranges::count_if(line_, is_ready)) >= line_.size();
 }
 
 void LoaderImpl::plan(std::stop_token stop, uint64_t epoch, uint64_t begin) {
@@ -139,6 +189,7 @@ void LoaderImpl::plan(std::stop_token stop, uint64_t epoch, uint64_t begin) {
     for (uint64_t step = 0; step < steps; ++step) {
       Result<WorkRef> started = pipeline_->start(sequence_.batch(epoch, deal, step), stop);
       if (stop.stop_requested()) return;
+      if (stage_ != nullptr) stage_->begun();
       Item item;
       if (started.ok()) {
         item.batch = std::move(*started);
@@ -181,12 +232,7 @@ Result<LoaderImpl::Item> LoaderImpl::front(Deadline deadline) {
 }
 
 Result<std::shared_ptr<const Batch>> LoaderImpl::next(Deadline deadline) {
-  if (getpid() != process_) {
-    return make_error(
-        ErrorCode::kInvalid,
-        "this loader was made before a fork, and its threads are not in this process: "
-        "make one here (it needs no worker processes)");
-  }
+  PENSTOCK_TRY(check_process());
   if (!asked_) begin_asking();
   const Item item = PENSTOCK_TRY(front(deadline));
   std::optional<Error> error = item.error;
@@ -198,6 +244,23 @@ Result<std::shared_ptr<const Batch>> LoaderImpl::next(Deadline deadline) {
     if (!waited.ok()) error = waited.error();
   }
   return hand_over(item, error);
+}
+
+Result<void> LoaderImpl::check_process() const {
+  if (!is_forked()) return {};
+  return make_error(ErrorCode::kInvalid,
+                    "this loader was made before a fork, and its threads are not in this process: "
+                    "make one here (it needs no worker processes)");
+}
+
+// What has threads, or is waited for by some, is the parent's: nothing of it is taken down here.
+void LoaderImpl::leave_all() {
+  (void)pipeline_.release();
+  (void)stage_.release();
+  (void)planner_.release();
+  (void)new std::deque<Item>(std::move(line_));
+  (void)new BatchWork::Datasets(datasets_);
+  (void)new std::shared_ptr<cache::Cache>(options_.open.cache);
 }
 
 // A call that timed out and the next one are one wait.
@@ -227,6 +290,7 @@ Result<std::shared_ptr<const Batch>> LoaderImpl::hand_over(Item item,
     position_ = 0;
     return std::shared_ptr<const Batch>();
   }
+  if (stage_ != nullptr) stage_->delivered();
   position_ += sequence_.deal(0).step_positions();
   if (error) return *error;
   stats->next.record(took);
@@ -246,6 +310,7 @@ void LoaderImpl::go_to(uint64_t epoch, uint64_t position) {
 }
 
 Result<void> LoaderImpl::set_epoch(uint64_t epoch) {
+  PENSTOCK_TRY(check_process());
   {
     const std::lock_guard lock(mutex_);
     if (epoch_ == epoch && position_ == 0) return {};
@@ -263,6 +328,7 @@ State LoaderImpl::state() const {
 }
 
 Result<void> LoaderImpl::load_state(const State& state) {
+  PENSTOCK_TRY(check_process());
   State own = sequence_.state();
   own.epoch = state.epoch;
   own.position = state.position;
@@ -287,6 +353,7 @@ Report LoaderImpl::report() const {
   for (const auto& dataset : datasets_) {
     if (const auto cache = dataset->cache()) report.cache = cache->stats();
   }
+  if (stage_ != nullptr) report.staged = stage_->staged();
   return report;
 }
 
@@ -335,12 +402,6 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
     for (const data::Shard& shard : dataset->shards()) counts.push_back(shard.samples);
     bytes.push_back(dataset->bytes());
     all_bytes += dataset->bytes();
-    if (!dataset->local() && options.open.cache == nullptr) {
-      log_once(LogLevel::kWarn, "loader.no-cache",
-               "this data is remote and no cache is given: every epoch reads all of it again; "
-               "cache_dir= keeps it on a local drive",
-               {{"data", dataset->shards().front().name}, {"size", format_size(dataset->bytes())}});
-    }
     if (dataset->sequential_only() && options.shuffle == Shuffle::kGlobal) {
       return make_error(
           ErrorCode::kUnsupported,

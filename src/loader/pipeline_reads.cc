@@ -14,13 +14,14 @@ enum class Way : uint8_t {
   kWorker,  // Read by the worker that decodes it, from the page cache.
   kStore,   // By the store or the I/O engine, on its own.
   kFile,    // A file of its own, by a thread that may wait for it.
+  kObject,  // The same in a store, which needs none.
   kStream,  // Of a compressed shard, likewise.
 };
 
 Way way_of(const BatchWork& batch, const Piece& piece) {
   const data::Dataset& dataset = batch.dataset(piece.slot);
   const data::Shard& shard = dataset.shards()[piece.shard];
-  if (shard.loose) return Way::kFile;
+  if (shard.loose) return dataset.local() ? Way::kFile : Way::kObject;
   if (shard.compression != data::Compression::kNone) return Way::kStream;
   return dataset.local() && dataset.mode() == io::CacheMode::kBuffered ? Way::kWorker : Way::kStore;
 }
@@ -29,9 +30,14 @@ uint64_t parts_of(const Piece& piece, uint64_t part_max) {
   return std::max<uint64_t>(1, (piece.length + part_max - 1) / part_max);
 }
 
+// See Pipeline::find_slot().
+size_t member_of(const Piece& piece) {
+  return (piece.object - 1) % 256;
+}
+
 Result<void> read_file(BatchWork& batch, const Piece& piece) {
   const data::SamplePlace& place = batch.sample(piece.slot);
-  const size_t member = (piece.object - 1) % 256;
+  const size_t member = member_of(piece);
   const std::span<std::byte> into = batch.raw().subspan(piece.at, piece.length);
   const uint64_t size = PENSTOCK_TRY(batch.dataset(piece.slot).read_loose(place, member, into));
   if (size == piece.length) return {};
@@ -52,7 +58,7 @@ void Pipeline::begin_reads(const WorkRef& batch) {
     for (uint32_t p = unit.first_piece; p < unit.first_piece + unit.pieces; ++p) {
       const Way way = way_of(*batch, plan.pieces[p]);
       if (way == Way::kStore) reads += parts_of(plan.pieces[p], part_max);
-      if (way == Way::kFile || way == Way::kStream) ++reads;
+      if (way == Way::kFile || way == Way::kObject || way == Way::kStream) ++reads;
       if (way == Way::kWorker) batch->read_by_worker[u] = 1;
     }
     batch->reads_left[u].store(static_cast<uint32_t>(reads) + 1);
@@ -70,6 +76,8 @@ void Pipeline::begin_reads(const WorkRef& batch) {
 
 void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
                           const std::shared_ptr<Stats>& stats) {
+  // Completions hold a batch of their own kind: a copy of `batch` would be const, and not be let go of
+  // by moving it (read_ends()).
   const Piece& piece = batch->plan.pieces[p];
   data::Dataset& dataset = batch->dataset(piece.slot);
   stats->bytes_read.add(piece.length);
@@ -82,7 +90,7 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
     case Way::kStream:
       stats->reads.add();
       shared_->read_begins();
-      readers_->submit([this, shared = shared_, stats, batch, unit, p]() mutable {
+      readers_->submit([this, shared = shared_, stats, batch = WorkRef(batch), unit, p]() mutable {
         const Clock::time_point begin = Clock::now();
         const Piece& wanted = batch->plan.pieces[p];
         const Result<void> outcome =
@@ -94,6 +102,18 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
         shared->read_ends(std::move(batch), unit, p, outcome);
       });
       return;
+    case Way::kObject:
+      stats->reads.add();
+      stats->storage.begin();
+      shared_->read_begins();
+      dataset.async_read_loose(batch->sample(piece.slot), member_of(piece),
+                               batch->raw_slice(piece.at, piece.length),
+                               [shared = shared_, stats, batch = WorkRef(batch), unit,
+                                p](const Result<void>& outcome) mutable {
+                                 stats->storage.end();
+                                 shared->read_ends(std::move(batch), unit, p, outcome);
+                               });
+      return;
     case Way::kStore:
       break;
   }
@@ -102,12 +122,12 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
     stats->reads.add();
     stats->storage.begin();
     shared_->read_begins();
-    dataset.async_read(
-        piece.shard, piece.offset + at, batch->raw_slice(piece.at + at, length),
-        [shared = shared_, stats, batch, unit, p](const Result<void>& outcome) mutable {
-          stats->storage.end();
-          shared->read_ends(std::move(batch), unit, p, outcome);
-        });
+    dataset.async_read(piece.shard, piece.offset + at, batch->raw_slice(piece.at + at, length),
+                       [shared = shared_, stats, batch = WorkRef(batch), unit,
+                        p](const Result<void>& outcome) mutable {
+                         stats->storage.end();
+                         shared->read_ends(std::move(batch), unit, p, outcome);
+                       });
     if (piece.length == 0) break;
   }
 }

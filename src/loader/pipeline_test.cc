@@ -97,6 +97,22 @@ TEST_P(PipelineTest, EverySlotHasItsSampleWhateverTheOrder) {
   }
 }
 
+// Whoever holds a batch last ends its datasets, which waits for their reads: never on a thread of theirs.
+TEST_P(PipelineTest, ACompletionThatIsKeptHoldsNoBatch) {
+  const auto dataset = make_dataset({10, 10});
+  dataset->keep_done = true;
+  const auto pipeline = make_pipeline(test_options(4), dataset);
+  auto batch = pipeline->start(order_of({1, 15, 3, 8}), {});
+  ASSERT_THAT(batch, IsOk());
+  ASSERT_THAT(pipeline->wait(**batch), IsOk());
+  const std::weak_ptr<BatchWork> weak = *batch;
+  batch = WorkRef();
+  // A worker may have it for a moment longer.
+  const Deadline end = deadline_in(std::chrono::seconds(10));
+  while (!weak.expired() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_TRUE(weak.expired());
+}
+
 TEST_P(PipelineTest, ABrokenShardIsNamedAndTheNextBatchIsFine) {
   const auto dataset = make_dataset({10, 10, 10});
   dataset->broken_shards.insert(1);
@@ -106,7 +122,7 @@ TEST_P(PipelineTest, ABrokenShardIsNamedAndTheNextBatchIsFine) {
   const Result<void> outcome = pipeline->wait(**broken);
   ASSERT_THAT(outcome, FailsWith(ErrorCode::kIo));
   EXPECT_THAT(outcome.error().detail,
-              HasSubstr("shard-1: sample 'key-15' (number 15): a broken shard"));
+              HasSubstr("shard-1: sample 'key-15' (number 15, at offset 16384): a broken shard"));
   const auto fine = pipeline->start(order_of({1, 5, 25}), {});
   ASSERT_THAT(fine, IsOk());
   EXPECT_THAT(pipeline->wait(**fine), IsOk());

@@ -74,10 +74,10 @@ Result<Sequence> Sequence::create(const LoaderOptions& options,
   if (sequence.deal_.steps() == 0) {
     return make_error(
         ErrorCode::kInvalid,
-        fmt::format("{} samples do not fill one step of {} (batch_size {} x world_size "
+        fmt::format("{} sample{} not fill one step of {} (batch_size {} x world_size "
                     "{}): use last='pad', or a smaller batch",
-                    sequence.positions_, sequence.deal_.step_positions(), options.batch_size,
-                    options.world_size));
+                    sequence.positions_, sequence.positions_ == 1 ? " does" : "s do",
+                    sequence.deal_.step_positions(), options.batch_size, options.world_size));
   }
   return sequence;
 }

@@ -66,6 +66,18 @@ Error missing(const Field& field) {
                     fmt::format("the sample has no '{}'", fmt::join(field.from, "' or '")));
 }
 
+// The same, with what it has instead.
+Error missing(const Field& field, const data::SamplePlace& place) {
+  Error error = missing(field);
+  std::string others;
+  for (const data::Member& member : place.members) {
+    others += others.empty() ? "; it has '" : "', '";
+    others += place.index->fields()[member.field];
+  }
+  if (!others.empty()) error.detail += others + "'";
+  return error;
+}
+
 }  // namespace
 
 Result<void> SlotDecoder::decode(BatchWork& batch, uint32_t slot) {
@@ -80,7 +92,7 @@ Result<void> SlotDecoder::decode(BatchWork& batch, uint32_t slot) {
         continue;
       }
       const bool is_label = field.kind == FieldKind::kInt && shard.label >= 0;
-      if (!is_label) return missing(field);
+      if (!is_label) return missing(field, batch.sample(slot));
       PENSTOCK_TRY(put_int(field, shard.label, batch.dense_slot(i, slot)));
       continue;
     }

@@ -31,11 +31,16 @@ class TokenSample final : public data::ShardIndex {
 class TokenDatasetImpl final : public TokenDataset {
  public:
   TokenDatasetImpl(std::unique_ptr<data::TokenFile> file, uint32_t seq_length, uint64_t begin,
-                   uint64_t tokens)
-      : file_(std::move(file)), token_bytes_(data::token_bytes(file_->type())), begin_(begin) {
+                   uint64_t tokens, std::shared_ptr<cache::Cache> cache)
+      : file_(std::move(file)),
+        cache_(std::move(cache)),
+        token_bytes_(data::token_bytes(file_->type())),
+        begin_(begin) {
     step_bytes_ = seq_length * token_bytes_;
     data::Shard shard;
     shard.name = file_->name();
+    shard.key = file_->object().key;
+    shard.version = file_->object().etag;
     shard.size = file_->bytes();
     shard.samples = (tokens - 1) / seq_length;
     shards_.push_back(std::move(shard));
@@ -53,9 +58,11 @@ class TokenDatasetImpl final : public TokenDataset {
   const std::vector<std::string>& classes() const override { return classes_; }
   bool sequential_only() const override { return false; }
   bool local() const override { return file_->local(); }
+  void stop_reads() override { file_->stop_reads(); }
+  uint64_t far_bytes() const override { return file_->far() ? file_->bytes() : 0; }
   io::CacheMode mode() const override { return io::CacheMode::kBuffered; }
   void set_mode(io::CacheMode) override {}
-  std::shared_ptr<cache::Cache> cache() const override { return nullptr; }
+  std::shared_ptr<cache::Cache> cache() const override { return local() ? nullptr : cache_; }
 
   Result<data::SamplePlace> place(uint64_t sample) override {
     data::SamplePlace place;
@@ -79,15 +86,22 @@ class TokenDatasetImpl final : public TokenDataset {
   Result<uint64_t> read_loose(const data::SamplePlace&, size_t, std::span<std::byte>) override {
     return make_error(ErrorCode::kUnsupported, "tokens are in one file");
   }
+  void async_read_loose(const data::SamplePlace&, size_t, io::MemorySlice,
+                        std::function<void(Result<void>)> done) override {
+    done(make_error(ErrorCode::kUnsupported, "tokens are in one file"));
+  }
+  store::ObjectInfo loose_object(const data::SamplePlace&, size_t) const override { return {}; }
   Result<std::unique_ptr<data::SequentialReader>> read_in_order(uint32_t) override {
     return make_error(ErrorCode::kUnsupported, "tokens are read by their places");
   }
-  std::unique_ptr<cache::Stager> make_stager(uint32_t, const cache::StageOptions&) override {
-    return nullptr;
+  std::unique_ptr<cache::Stager> make_stager(uint32_t,
+                                             const cache::StageOptions& options) override {
+    return file_->make_stager(options);
   }
 
  private:
   const std::unique_ptr<data::TokenFile> file_;
+  const std::shared_ptr<cache::Cache> cache_;
   const uint64_t token_bytes_;
   const uint64_t begin_;
   uint64_t step_bytes_ = 0;
@@ -119,8 +133,8 @@ Result<std::unique_ptr<TokenDataset>> TokenDataset::open(const std::string& addr
                                   tokens, seq_length));
   }
   const uint64_t begin = file->offset(0);
-  return std::unique_ptr<TokenDataset>(
-      std::make_unique<TokenDatasetImpl>(std::move(file), seq_length, begin, tokens));
+  return std::unique_ptr<TokenDataset>(std::make_unique<TokenDatasetImpl>(
+      std::move(file), seq_length, begin, tokens, options.cache));
 }
 
 }  // namespace penstock::loader

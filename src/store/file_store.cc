@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <random>
 
 #include "store/identity.h"
 #include "store/random_number.h"

@@ -40,7 +40,7 @@ bool is_plain(char c) {
          c == '_' || c == '-';
 }
 
-int hex_value(char c) {
+int upper_hex_value(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
@@ -54,8 +54,8 @@ std::optional<std::string> unescape(std::string_view text) {
       continue;
     }
     if (i + 2 >= text.size()) return std::nullopt;
-    const int high = hex_value(text[i + 1]);
-    const int low = hex_value(text[i + 2]);
+    const int high = upper_hex_value(text[i + 1]);
+    const int low = upper_hex_value(text[i + 2]);
     if (high < 0 || low < 0) return std::nullopt;
     key.push_back(static_cast<char>(high * 16 + low));
     i += 2;

@@ -137,7 +137,8 @@ Result<TreeFile> TreeFiles::find_in_folder(const std::string& key) const {
   if (file.info.kind == io::FileKind::kSymlink && root_is_real()) {
     const Result<std::string> real = real_path(fs_, file.path);
     if (!real.ok() && real.error().code == ErrorCode::kIo) return real.error();
-    if (!real.ok() || !real->starts_with(root_ == "/" ? root_ : root_ + "/")) return no_file(key);
+    const bool inside = real.ok() && real->starts_with(root_ == "/" ? root_ : root_ + "/");
+    if (!real.ok() || !(inside || links_out_)) return no_file(key);
     info = PENSTOCK_TRY(fs_.stat_link(*real));
     file = {*real, info};
   }

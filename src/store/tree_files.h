@@ -37,13 +37,16 @@ Result<std::string> real_path(io::FileSystem& fs, const std::string& path);
 // Threads: all calls from any thread.
 class TreeFiles {
  public:
-  TreeFiles(io::FileSystem& fs, std::string root) : fs_(fs), root_(std::move(root)) {}
+  // `links_out`: links to files outside of the root are followed too.
+  TreeFiles(io::FileSystem& fs, std::string root, bool links_out = false)
+      : fs_(fs), root_(std::move(root)), links_out_(links_out) {}
 
   std::string path_of(std::string_view key) const;
   // Whether no part of the root's path is a link (unless somebody made it one since).
   bool root_is_real() const { return root_.starts_with('/'); }
   // kNotFound when the key names no regular file, or the way to it leads through a link to a
-  // directory, or its last part is a link that leads out of the tree or to no regular file.
+  // directory, or its last part is a link that leads to no regular file, or out of the tree unless
+  // that was asked for.
   Result<TreeFile> find(const std::string& key) const;
   // As find(), for reading.
   Result<std::unique_ptr<io::File>> open(const std::string& key) const;
@@ -62,6 +65,7 @@ class TreeFiles {
  private:
   io::FileSystem& fs_;
   const std::string root_;
+  const bool links_out_;
 };
 
 // Walks the keys of a tree in their order as bytes, in which a directory "a" stands as "a/". Lists

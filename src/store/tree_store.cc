@@ -5,12 +5,12 @@
 #include <atomic>
 #include <cerrno>
 #include <mutex>
-#include <random>
 
 #include "base/log.h"
 #include "store/blocking_store.h"
 #include "store/directory_sync.h"
 #include "store/identity.h"
+#include "store/linked_tree.h"
 #include "store/random_number.h"
 #include "store/temporary_file.h"
 #include "store/tree_cursors.h"
@@ -46,7 +46,7 @@ Result<void> keep_attributes(io::File& file, const PutOptions& options,
 class TreeStore final : public BlockingStore {
  public:
   TreeStore(io::FileSystem& fs, std::string root, std::string name, std::string identity,
-            const TreeOptions& options);
+            const TreeOptions& options, bool links_out);
   ~TreeStore() override { finish_calls(); }
 
   Capabilities capabilities() const override { return {.writable = !options_.read_only}; }
@@ -96,7 +96,7 @@ class TreeStore final : public BlockingStore {
 };
 
 TreeStore::TreeStore(io::FileSystem& fs, std::string root, std::string name, std::string identity,
-                     const TreeOptions& options)
+                     const TreeOptions& options, bool links_out)
     : BlockingStore("store-tree", kStoreThreads),
       fs_(fs),
       root_(std::move(root)),
@@ -104,7 +104,7 @@ TreeStore::TreeStore(io::FileSystem& fs, std::string root, std::string name, std
       identity_(std::move(identity)),
       options_(options),
       session_(random_number()),
-      files_(fs, root_),
+      files_(fs, root_, links_out),
       directories_(fs, root_, /*directories_stay=*/false) {}
 
 Result<TreeFile> TreeStore::find(const std::string& key) const {
@@ -299,11 +299,8 @@ Result<ListPage> TreeStore::do_list(const ListOptions& options) {
   return page;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<ObjectStore>> open_tree_store(io::FileSystem& fs,
-                                                     const std::string& directory,
-                                                     const TreeOptions& options) {
+Result<std::unique_ptr<ObjectStore>> open_tree(io::FileSystem& fs, const std::string& directory,
+                                               const TreeOptions& options, bool links_out) {
   std::string name = directory;
   while (name.size() > 1 && name.back() == '/') name.pop_back();
   if (name.empty()) {
@@ -316,7 +313,20 @@ Result<std::unique_ptr<ObjectStore>> open_tree_store(io::FileSystem& fs,
   }
   const std::string identity = PENSTOCK_TRY(directory_identity(fs, "tree", root));
   return std::unique_ptr<ObjectStore>(
-      std::make_unique<TreeStore>(fs, root, name, identity, options));
+      std::make_unique<TreeStore>(fs, root, name, identity, options, links_out));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ObjectStore>> open_tree_store(io::FileSystem& fs,
+                                                     const std::string& directory,
+                                                     const TreeOptions& options) {
+  return open_tree(fs, directory, options, /*links_out=*/false);
+}
+
+Result<std::unique_ptr<ObjectStore>> open_linked_tree(io::FileSystem& fs,
+                                                      const std::string& directory) {
+  return open_tree(fs, directory, {.read_only = true}, /*links_out=*/true);
 }
 
 }  // namespace penstock::store

@@ -6,6 +6,7 @@ import io
 import os
 import pathlib
 import random
+import struct
 import sys
 import tarfile
 
@@ -35,6 +36,25 @@ def write_tar(path, members, format=tarfile.USTAR_FORMAT):
         for name, data in members:
             add_file(tar, name, data)
     return path
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def tf_record(data):
+    """A record with both of its checksums."""
+
+    def masked(crc):
+        return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    length = struct.pack("<Q", len(data))
+    return length + masked(crc32c(length)) + data + masked(crc32c(data))
 
 
 def jpeg(rng, width, height, quality=90):

@@ -3,13 +3,12 @@
 import gzip
 import io
 import random
-import struct
 import tarfile
 
 import numpy as np
 import penstock
 import pytest
-from conftest import add_file, write_tar
+from conftest import add_file, tf_record, write_tar
 
 wds = pytest.importorskip("webdataset")
 
@@ -104,19 +103,7 @@ def test_tfrecords_are_those_of_the_tfrecord_package(tmp_path):
 
 
 def test_a_bad_checksum_of_a_record_is_found(tmp_path):
-    def record(data):
-        def masked(crc):
-            return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-        length = struct.pack("<Q", len(data))
-        return (
-            length
-            + struct.pack("<I", masked(crc32c(length)))
-            + data
-            + struct.pack("<I", masked(crc32c(data)))
-        )
-
-    good = b"".join(record(bytes([i]) * 100) for i in range(4))
+    good = b"".join(tf_record(bytes([i]) * 100) for i in range(4))
     bad = bytearray(good)
     bad[116 + 12 + 50] ^= 1  # In the data of the second.
     (tmp_path / "good.tfrecord").write_bytes(good)
@@ -126,15 +113,6 @@ def test_a_bad_checksum_of_a_record_is_found(tmp_path):
     assert [bytes(x) for x in batch["record"]] == [bytes([i]) * 100 for i in range(4)]
     loader = penstock.Loader(str(tmp_path / "bad.tfrecord"), fields, batch_size=4, on_error="skip")
     assert next(iter(loader))["__mask__"].tolist() == [True, False, True, True]
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def test_npy_arrays_become_one(tmp_path):
