@@ -92,6 +92,8 @@ struct Slab {
 
 size_t round_size(size_t size) {
   if (size <= kSmallBytesMax) return std::max(kPageBytes, std::bit_ceil(size));
+  // Drives take one huge page in one piece, and as many small ones in pieces: up to three times slower.
+  if (size < kHugePageBytes) return kHugePageBytes;
   return (size + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 

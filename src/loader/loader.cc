@@ -23,11 +23,13 @@ namespace penstock::loader {
 namespace {
 
 // Batches ahead: two at least, one to hand out and one to work on. More hide the latency of reads; what
-// they take beyond that is memory, and time to get it. Drives want some tens of MiB under way, however
-// small the batches are.
+// they take beyond that is memory, time to get it, and what the CPU has in its caches. Drives that are
+// read directly want some tens of MiB under way, however small the batches are.
 constexpr uint32_t kAheadMin = 2;
 constexpr uint32_t kAheadLocalMax = 8;
 constexpr uint64_t kAheadLocalBytes = 512 * kMiB;
+constexpr uint64_t kSmallBatchBytes = 4 * kMiB;
+constexpr uint64_t kAheadCachedBytes = 12 * kMiB;
 constexpr uint64_t kAheadDriveBytes = 128 * kMiB;
 constexpr uint64_t kAheadSmallMax = 256;
 constexpr uint32_t kAheadRemoteMax = 64;
@@ -108,6 +110,9 @@ class LoaderImpl final : public Loader {
   void stop();
   void plan(std::stop_token stop, uint64_t epoch, uint64_t begin);
   bool push(const std::stop_token& stop, Item item);
+  // How short the line becomes before the planner goes on: several batches at once cost fewer wake-ups
+  // than one at a time.
+  uint32_t refill_at() const { return ahead_ <= 2 ? ahead_ - 1 : ahead_ - ahead_ / 3; }
   Result<Item> front(Deadline deadline);
   Result<std::shared_ptr<const Batch>> hand_over(Item item, const std::optional<Error>& error);
   void begin_asking();
@@ -141,10 +146,12 @@ class LoaderImpl final : public Loader {
 
 uint32_t LoaderImpl::enough_ahead() const {
   bool local = true;
+  bool direct = false;
   uint64_t bytes = 0;
   uint64_t samples = 0;
   for (const auto& dataset : datasets_) {
     local &= dataset->local();
+    direct |= dataset->mode() == io::CacheMode::kDirect;
     bytes += dataset->bytes();
     samples += dataset->samples();
   }
@@ -152,7 +159,14 @@ uint32_t LoaderImpl::enough_ahead() const {
   const uint64_t batch = Layout(options_.fields, options_.batch_size).bytes +
                          options_.batch_size * bytes / std::max<uint64_t>(1, samples);
   const auto fit = [&](uint64_t all) { return all / std::max<uint64_t>(1, batch); };
-  const uint64_t most = std::clamp<uint64_t>(fit(kAheadDriveBytes), kAheadLocalMax, kAheadSmallMax);
+  if (!direct && batch <= kSmallBatchBytes) {
+    const uint32_t least = std::min(options_.threads + kAheadMin, kAheadLocalMax);
+    return static_cast<uint32_t>(
+        std::clamp<uint64_t>(fit(kAheadCachedBytes), least, kAheadLocalMax));
+  }
+  const uint64_t most =
+      direct ? std::clamp<uint64_t>(fit(kAheadDriveBytes), kAheadLocalMax, kAheadSmallMax)
+             : kAheadLocalMax;
   return static_cast<uint32_t>(std::clamp<uint64_t>(fit(kAheadLocalBytes), kAheadMin, most));
 }
 
@@ -206,7 +220,7 @@ bool LoaderImpl::push(const std::stop_token& stop, Item item) {
   std::unique_lock lock(mutex_);
   if (line_.size() >= ahead_) {
     const Clock::time_point begin = Clock::now();
-    changed_.wait(lock, stop, [this] { return line_.size() < ahead_; });
+    changed_.wait(lock, stop, [this] { return line_.size() <= refill_at(); });
     pipeline_->stats()->ahead_wait.add(Clock::now() - begin);
   }
   if (stop.stop_requested()) return false;
@@ -281,7 +295,7 @@ Result<std::shared_ptr<const Batch>> LoaderImpl::hand_over(Item item,
   const std::shared_ptr<Stats> stats = pipeline_->stats();
   const std::lock_guard lock(mutex_);
   line_.pop_front();
-  changed_.notify_all();
+  if (line_.size() <= refill_at()) changed_.notify_all();
   left_ = Clock::now();
   const Nanoseconds took = *left_ - *asked_;
   asked_.reset();

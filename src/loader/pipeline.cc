@@ -153,6 +153,7 @@ void Pipeline::find_slot(BatchWork& batch, uint32_t slot, std::vector<Wanted>& w
 
 std::vector<Wanted> Pipeline::find_wanted(BatchWork& batch) {
   std::vector<Wanted> wanted;
+  if (batch.views_tokens) return wanted;  // By their numbers.
   wanted.reserve(batch.size() * options_->fields.size());
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     Result<data::SamplePlace> place = batch.dataset(slot).place(batch.order().slots[slot].sample);
@@ -161,7 +162,7 @@ std::vector<Wanted> Pipeline::find_wanted(BatchWork& batch) {
       continue;
     }
     batch.sample(slot) = std::move(*place);
-    if (!batch.views_tokens) find_slot(batch, slot, wanted);
+    find_slot(batch, slot, wanted);
   }
   return wanted;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "loader/pipeline_shared.h"
+#include "loader/token_dataset.h"
 
 namespace penstock::loader {
 
@@ -155,10 +156,10 @@ void Pipeline::note_view(const BatchWork& batch, const Unit& unit, Clock::durati
                          Stats& stats) {
   uint64_t bytes = 0;
   for (uint32_t i = unit.first_slot; i < unit.first_slot + unit.slots; ++i)
-    bytes += batch.sample(batch.plan.slots[i]).members.front().size;
+    bytes += static_cast<const TokenDataset&>(batch.dataset(batch.plan.slots[i])).sample_bytes();
   stats.bytes_read.add(bytes);
   stats.reads.add(unit.slots);
-  shared_->note_read(bytes, took);
+  shared_->note_view(bytes, took);
 }
 
 void Pipeline::run_worker() {

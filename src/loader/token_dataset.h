@@ -18,6 +18,7 @@ class TokenDataset : public data::Dataset {
   // can_view().
   virtual bool can_view() const = 0;
   virtual Result<std::span<const std::byte>> view(uint64_t sample) = 0;
+  virtual uint64_t sample_bytes() const = 0;
 };
 
 // Tokens of one type as int64 or int32. Requires out.size() / its size == in.size() / token_bytes(type).

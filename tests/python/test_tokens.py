@@ -71,3 +71,37 @@ def test_what_is_wrong_is_said(tmp_path):
         penstock.Tokens(path, seq_length=4)
     with pytest.raises(FileNotFoundError):
         penstock.Tokens(str(tmp_path / "other.idx"), seq_length=4)
+
+
+def test_many_epochs_from_memory(tmp_path):
+    """After some batches it is known that all of it is in memory, and read where it lies."""
+    rng = np.random.default_rng(2)
+    tokens = rng.integers(0, 50_000, 400_000)
+    path = write_megatron(tmp_path / "corpus", [tokens])
+    loader = penstock.Tokens(path, seq_length=255, batch_size=200, shuffle="global", last="pad")
+    for _ in range(20):
+        seen = []
+        for batch in loader:
+            for row, label, ok in zip(batch["tokens"], batch["labels"], batch["__mask__"]):
+                if ok:
+                    seen.append((row, label))
+        assert len(seen) == (len(tokens) - 1) // 255
+        firsts = {row.tobytes(): label for row, label in seen}
+        for i in range(len(seen)):
+            row, label = tokens[i * 255 : i * 255 + 255], tokens[i * 255 + 1 : i * 255 + 256]
+            assert (firsts[row.tobytes()] == label).all()
+
+
+def test_a_corpus_that_is_cut_meanwhile_is_an_error(tmp_path):
+    tokens = np.arange(400_000) % 50_000
+    path = write_megatron(tmp_path / "corpus", [tokens])
+    loader = penstock.Tokens(path, seq_length=255, batch_size=200, last="pad")
+    for _ in range(20):
+        for _ in loader:
+            pass
+    with open(tmp_path / "corpus.bin", "r+b") as corpus:
+        corpus.truncate(1000)
+    with pytest.raises(penstock.PenstockError):
+        for _ in range(3):
+            for _ in loader:
+                pass
