@@ -255,10 +255,6 @@ class TokenFile {
   // The same, as Dataset::async_read.
   virtual void async_read(uint64_t offset, io::MemorySlice into,
                           std::function<void(Result<void>)> done) = 0;
-  // The same bytes where they lie in the page cache, without a copy: of local files, where the kernel
-  // lets it be done safely. The range is one that async_read() takes.
-  virtual bool can_view() const = 0;
-  virtual Result<std::span<const std::byte>> view(uint64_t offset, uint64_t size) = 0;
 };
 
 }  // namespace penstock::data

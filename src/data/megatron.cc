@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "data/addresses.h"
-#include "data/mapped_file.h"
 #include "data/source.h"
 #include "io/completion_thread.h"
 #include "store/selection.h"
@@ -149,13 +148,9 @@ class TokenFileImpl final : public TokenFile {
  public:
   TokenFileImpl(Source source, TokenIndex index)
       : source_(std::move(source)), index_(std::move(index)) {}
-  Result<void> open_bin(const store::ObjectInfo& bin, io::CacheMode mode, bool map) {
+  Result<void> open_bin(const store::ObjectInfo& bin, io::CacheMode mode) {
     bin_ = PENSTOCK_TRY(open_shard_file(source_, bin, mode));
     object_ = bin;
-    if (!map || !local()) return {};
-    // Where it cannot be mapped, it is read.
-    if (auto mapped = MappedFile::open(source_.path_of(bin.key), bin.size); mapped.ok())
-      mapped_ = std::move(*mapped);
     return {};
   }
 
@@ -201,18 +196,12 @@ class TokenFileImpl final : public TokenFile {
     item.done = [checked, done = std::move(done)](Result<size_t>) { done(checked); };
     answers_.post(std::move(item));
   }
-  bool can_view() const override { return mapped_ != nullptr; }
-  Result<std::span<const std::byte>> view(uint64_t offset, uint64_t size) override {
-    PENSTOCK_TRY(check_range(bin_->name(), bin_->size(), offset, size));
-    return mapped_->view(offset, size);
-  }
 
  private:
   Source source_;
   const TokenIndex index_;
   store::ObjectInfo object_;
   std::unique_ptr<ShardFile> bin_;
-  std::unique_ptr<MappedFile> mapped_;  // Or null.
   io::CompletionThread answers_;
 };
 
@@ -256,7 +245,7 @@ Result<std::unique_ptr<TokenFile>> TokenFile::open(const std::string& address,
       [&](uint64_t offset, std::span<std::byte> into) { return idx->read(offset, into); });
   if (!index.ok()) return index.error().with_context(idx->name());
   auto tokens = std::make_unique<TokenFileImpl>(std::move(source), std::move(*index));
-  PENSTOCK_TRY(tokens->open_bin(objects[0], options.mode, real));
+  PENSTOCK_TRY(tokens->open_bin(objects[0], options.mode));
   return std::unique_ptr<TokenFile>(std::move(tokens));
 }
 

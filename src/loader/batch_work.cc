@@ -29,7 +29,7 @@ std::string BatchWork::key(uint32_t slot) const {
 
 std::string BatchWork::url(uint32_t slot) const {
   const data::SamplePlace& place = places_[slot];
-  if (place.index == nullptr && !views_tokens) return {};
+  if (place.index == nullptr && !reads_tokens) return {};
   return datasets_[order_.slots[slot].source]->shards()[place.shard].name;
 }
 
@@ -52,7 +52,7 @@ void BatchWork::add_idle_slots() {
   const auto first_piece = static_cast<uint32_t>(plan.pieces.size());
   const auto first_idle = static_cast<uint32_t>(plan.slots.size());
   for (uint32_t slot = 0; slot < size(); ++slot) {
-    const bool found = places_[slot].index != nullptr || views_tokens;
+    const bool found = places_[slot].index != nullptr || reads_tokens;
     if (!planned[slot] && found) plan.slots.push_back(slot);
   }
   const auto end = static_cast<uint32_t>(plan.slots.size());

@@ -95,7 +95,7 @@ class BatchWork final : public Batch {
   ReadPlan plan;
   std::unique_ptr<std::atomic<uint32_t>[]> reads_left;  // By unit.
   std::vector<uint8_t> read_by_worker;                  // By unit.
-  bool views_tokens = false;  // They are not read, but decoded from where they lie.
+  bool reads_tokens = false;  // No reads are planned: workers read each sample as they come to it.
   std::atomic<uint32_t> units_left = 0;
   std::atomic<bool> complete = false;  // After finish().
 

@@ -75,9 +75,8 @@ Pipeline::Pipeline(PipelineOptions options, BatchWork::Datasets datasets,
       datasets_(std::move(datasets)),
       buffers_(std::move(buffers)),
       shared_(std::make_shared<Shared>()) {
-  can_view_ = std::all_of(datasets_.begin(), datasets_.end(), [](const auto& dataset) {
-    const auto* const tokens = dynamic_cast<const TokenDataset*>(dataset.get());
-    return tokens != nullptr && tokens->can_view();
+  local_tokens_ = std::all_of(datasets_.begin(), datasets_.end(), [](const auto& dataset) {
+    return dataset->local() && dynamic_cast<const TokenDataset*>(dataset.get()) != nullptr;
   });
   bool may_block = false;
   for (const auto& dataset : datasets_) {
@@ -153,7 +152,7 @@ void Pipeline::find_slot(BatchWork& batch, uint32_t slot, std::vector<Wanted>& w
 
 std::vector<Wanted> Pipeline::find_wanted(BatchWork& batch) {
   std::vector<Wanted> wanted;
-  if (batch.views_tokens) return wanted;  // By their numbers.
+  if (batch.reads_tokens) return wanted;  // By their numbers.
   wanted.reserve(batch.size() * options_->fields.size());
   for (uint32_t slot = 0; slot < batch.size(); ++slot) {
     Result<data::SamplePlace> place = batch.dataset(slot).place(batch.order().slots[slot].sample);
@@ -190,7 +189,7 @@ Result<WorkRef> Pipeline::start(BatchOrder order, std::stop_token stop) {
           std::pair<std::shared_ptr<const PipelineOptions>, std::shared_ptr<const Layout>>>(
           options_, layout_));
   // Reads that may have to wait for the drive are begun ahead instead.
-  batch->views_tokens = can_view_ && !shared_->advise();
+  batch->reads_tokens = local_tokens_ && !shared_->advise();
   const std::vector<Wanted> wanted = find_wanted(*batch);
   batch->set_plan(wanted, plan_reads(wanted, rules_, [this](uint32_t source, uint32_t shard) {
                     return datasets_[source]->shards()[shard].size;

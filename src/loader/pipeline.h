@@ -74,7 +74,7 @@ class Pipeline {
   void begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
                   const std::shared_ptr<Stats>& stats);
   void read_unit(BatchWork& batch, uint32_t unit, Stats& stats);
-  void note_view(const BatchWork& batch, const Unit& unit, Clock::duration took, Stats& stats);
+  void note_tokens(const BatchWork& batch, const Unit& unit, Clock::duration took, Stats& stats);
   void run_worker();
   Result<void> tell_failures(BatchWork& batch);
 
@@ -87,7 +87,7 @@ class Pipeline {
   std::shared_ptr<io::BufferProvider> buffers_;
   std::shared_ptr<Shared> shared_;
   ReadRules rules_;
-  bool can_view_ = false;  // All sources are tokens that lie in the page cache.
+  bool local_tokens_ = false;                                     // And nothing else.
   std::vector<std::vector<std::unique_ptr<FieldTable>>> tables_;  // By source and shard.
   std::unique_ptr<ThreadPool> readers_;  // For what may block: files of their own, streams.
   std::vector<std::unique_ptr<StreamShards>> streams_;  // By source; null unless compressed.

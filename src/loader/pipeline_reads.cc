@@ -151,15 +151,14 @@ void Pipeline::read_unit(BatchWork& batch, uint32_t u, Stats& stats) {
   shared_->note_read(bytes, took);
 }
 
-// What was looked at where it lies is read all the same.
-void Pipeline::note_view(const BatchWork& batch, const Unit& unit, Clock::duration took,
-                         Stats& stats) {
+void Pipeline::note_tokens(const BatchWork& batch, const Unit& unit, Clock::duration took,
+                           Stats& stats) {
   uint64_t bytes = 0;
   for (uint32_t i = unit.first_slot; i < unit.first_slot + unit.slots; ++i)
     bytes += static_cast<const TokenDataset&>(batch.dataset(batch.plan.slots[i])).sample_bytes();
   stats.bytes_read.add(bytes);
   stats.reads.add(unit.slots);
-  shared_->note_view(bytes, took);
+  shared_->note_tokens(bytes, took);
 }
 
 void Pipeline::run_worker() {
@@ -179,7 +178,7 @@ void Pipeline::run_worker() {
     }
     const Clock::duration took = Clock::now() - begin;
     stats->decode_busy.add(took);
-    if (batch.views_tokens) note_view(batch, unit, took, *stats);
+    if (batch.reads_tokens) note_tokens(batch, unit, took, *stats);
     shared_->unit_done(batch);
     turn = {};  // Not kept while waiting for the next.
   }

@@ -8,10 +8,10 @@ namespace {
 
 constexpr double kMemorySpeed =
     1.5e9;  // Bytes a second; no drive's page comes that fast to a reader.
-// What is looked at where it lies is also decoded in that time, and the thread may have had to wait for
-// its CPU; from a drive it comes far slower than this, again and again.
-constexpr double kViewSpeed = 0.3e9;
-constexpr int kSlowViews = 4;
+// Of tokens, which are widened in that time too, by a thread that may have had to wait for its CPU; from
+// a drive they come far slower than this, again and again.
+constexpr double kTokenSpeed = 0.3e9;
+constexpr int kSlowTokens = 4;
 constexpr uint64_t kTellingBytes = 32 * kKiB;
 
 }  // namespace
@@ -79,12 +79,12 @@ std::shared_ptr<Stats> Pipeline::Shared::stats() const {
   return current;
 }
 
-void Pipeline::Shared::note_view(uint64_t bytes, Clock::duration took) {
+void Pipeline::Shared::note_tokens(uint64_t bytes, Clock::duration took) {
   const double seconds = std::chrono::duration<double>(took).count();
-  if (static_cast<double>(bytes) >= kViewSpeed * seconds) {
-    slow_views_.store(0, std::memory_order_relaxed);
-  } else if (slow_views_.fetch_add(1, std::memory_order_relaxed) + 1 >= kSlowViews) {
-    slow_views_.store(0, std::memory_order_relaxed);
+  if (static_cast<double>(bytes) >= kTokenSpeed * seconds) {
+    slow_tokens_.store(0, std::memory_order_relaxed);
+  } else if (slow_tokens_.fetch_add(1, std::memory_order_relaxed) + 1 >= kSlowTokens) {
+    slow_tokens_.store(0, std::memory_order_relaxed);
     cold_.store(kCold, std::memory_order_relaxed);
   }
 }

@@ -33,7 +33,7 @@ struct Pipeline::Shared {
   // Whether files of the page cache must be asked for ahead: they need not while they come at the
   // speed of memory.
   void note_read(uint64_t bytes, Clock::duration took);
-  void note_view(uint64_t bytes, Clock::duration took);
+  void note_tokens(uint64_t bytes, Clock::duration took);
   bool advise() const { return cold_.load(std::memory_order_relaxed) > 0; }
 
   mutable std::mutex mutex;
@@ -47,7 +47,7 @@ struct Pipeline::Shared {
  private:
   static constexpr int kCold = 64;  // Fast reads in a row before it counts as warm.
   std::atomic<int> cold_ = kCold;
-  std::atomic<int> slow_views_ = 0;
+  std::atomic<int> slow_tokens_ = 0;
 };
 
 }  // namespace penstock::loader

@@ -87,8 +87,8 @@ Result<void> SlotDecoder::decode(BatchWork& batch, uint32_t slot) {
     const BatchWork::FieldPlace place = batch.place(slot, i);
     const data::Shard& shard = batch.dataset(slot).shards()[batch.sample(slot).shard];
     if (place.at == BatchWork::FieldPlace::kMissing) {
-      if (field.kind == FieldKind::kTokens && batch.views_tokens) {
-        PENSTOCK_TRY(view_tokens(batch, slot, i));
+      if (field.kind == FieldKind::kTokens && batch.reads_tokens) {
+        PENSTOCK_TRY(read_tokens(batch, slot, i));
         continue;
       }
       const bool is_label = field.kind == FieldKind::kInt && shard.label >= 0;
@@ -103,11 +103,12 @@ Result<void> SlotDecoder::decode(BatchWork& batch, uint32_t slot) {
   return {};
 }
 
-Result<void> SlotDecoder::view_tokens(BatchWork& batch, uint32_t slot, size_t field) {
+Result<void> SlotDecoder::read_tokens(BatchWork& batch, uint32_t slot, size_t field) {
   auto* const tokens = dynamic_cast<TokenDataset*>(&batch.dataset(slot));
   if (tokens == nullptr) return missing(batch.fields()[field]);
-  const auto bytes = PENSTOCK_TRY(tokens->view(batch.order().slots[slot].sample));
-  return decode_field(batch, slot, field, bytes);
+  tokens_.resize(tokens->sample_bytes());
+  PENSTOCK_TRY(tokens->read_sample(batch.order().slots[slot].sample, tokens_));
+  return decode_field(batch, slot, field, tokens_);
 }
 
 Result<void> SlotDecoder::decode_field(BatchWork& batch, uint32_t slot, size_t field,

@@ -15,7 +15,8 @@ class SlotDecoder {
  private:
   Result<void> decode_field(BatchWork& batch, uint32_t slot, size_t field,
                             std::span<const std::byte> bytes);
-  Result<void> view_tokens(BatchWork& batch, uint32_t slot, size_t field);
+  // Those of one sample stay in the cache of this CPU between being read and widened.
+  Result<void> read_tokens(BatchWork& batch, uint32_t slot, size_t field);
   Result<void> decode_records(BatchWork& batch, uint32_t slot);
   Result<void> decode_feature(BatchWork& batch, uint32_t slot, size_t field,
                               std::span<const std::byte> record);
@@ -26,6 +27,7 @@ class SlotDecoder {
   Result<void> decode_text(BatchWork& batch, uint32_t slot, size_t field,
                            std::span<const std::byte> bytes);
 
+  std::vector<std::byte> tokens_;
   decode::ImageDecoder images_;
   decode::JsonReader json_;
 };

@@ -47,11 +47,10 @@ class TokenDatasetImpl final : public TokenDataset {
   }
 
   data::TokenType type() const override { return file_->type(); }
-  bool can_view() const override { return file_->can_view(); }
-  Result<std::span<const std::byte>> view(uint64_t sample) override {
-    return file_->view(begin_ + sample * step_bytes_, sample_bytes());
-  }
   uint64_t sample_bytes() const override { return step_bytes_ + token_bytes_; }
+  Result<void> read_sample(uint64_t sample, std::span<std::byte> into) override {
+    return file_->read_bytes(begin_ + sample * step_bytes_, into);
+  }
   data::Format format() const override { return data::Format::kFiles; }
   uint64_t samples() const override { return shards_[0].samples; }
   uint64_t bytes() const override { return file_->bytes(); }

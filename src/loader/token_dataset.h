@@ -14,11 +14,9 @@ class TokenDataset : public data::Dataset {
   static Result<std::unique_ptr<TokenDataset>> open(const std::string& address, uint32_t seq_length,
                                                     const data::OpenOptions& options);
   virtual data::TokenType type() const = 0;
-  // The bytes of a sample where they lie in the page cache (data::TokenFile::view). Requires
-  // can_view().
-  virtual bool can_view() const = 0;
-  virtual Result<std::span<const std::byte>> view(uint64_t sample) = 0;
   virtual uint64_t sample_bytes() const = 0;
+  // All of a sample, on this thread. Requires into.size() == sample_bytes().
+  virtual Result<void> read_sample(uint64_t sample, std::span<std::byte> into) = 0;
 };
 
 // Tokens of one type as int64 or int32. Requires out.size() / its size == in.size() / token_bytes(type).

@@ -74,7 +74,7 @@ def test_what_is_wrong_is_said(tmp_path):
 
 
 def test_many_epochs_from_memory(tmp_path):
-    """After some batches it is known that all of it is in memory, and read where it lies."""
+    """After some batches it is known that all of it is in memory: workers read it themselves."""
     rng = np.random.default_rng(2)
     tokens = rng.integers(0, 50_000, 400_000)
     path = write_megatron(tmp_path / "corpus", [tokens])
