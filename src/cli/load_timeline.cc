@@ -63,7 +63,9 @@ void LoadTimeline::look(const loader::Loader& loader) {
 }
 
 void LoadTimeline::finish(const loader::Loader& loader) {
-  add(loader.report());
+  const loader::Report now = loader.report();
+  // Of a very short stretch the numbers say little.
+  if (moments_.size() < 2 || now.elapsed - last_.elapsed > every_ / 2) add(now);
 }
 
 void LoadTimeline::add(const loader::Report& now) {

@@ -46,6 +46,10 @@ struct Desk {
     const std::lock_guard lock(mutex);
     return expected.size();
   }
+  cache::Stager::Progress told() {
+    const std::lock_guard lock(mutex);
+    return progress;
+  }
 };
 
 class FakeStager final : public cache::Stager {
@@ -198,7 +202,7 @@ TEST_F(StageAheadTest, SaysLittleAtATime) {
   stage_->begun();
   ASSERT_TRUE(eventually([&] { return desk_.count() > 8; }));
   a_while();
-  EXPECT_LE(desk_.progress.pending_bytes, 24 * kPiece);
+  EXPECT_LE(desk_.told().pending_bytes, 24 * kPiece);
 }
 
 TEST_F(StageAheadTest, WhatIsReadAlreadyIsLeftOut) {
@@ -223,7 +227,7 @@ TEST_F(StageAheadTest, NothingIsThrownOutForDataInRandomOrderThatDoesNotFit) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   a_while();
-  EXPECT_GT(desk_.progress.fetched_bytes, 20 * kMiB);
+  EXPECT_GT(desk_.told().fetched_bytes, 20 * kMiB);
   EXPECT_LE(cache_->used, cache_->limit);
   cache_->used = cache_->limit.load();
   const size_t told = desk_.count();
@@ -237,7 +241,7 @@ TEST_F(StageAheadTest, DataInOrderThatDoesNotFitIsStagedAsFarAsItsReaderMakesRoo
   stage_->start(0, 0);
   stage_->begun();
   a_while();
-  EXPECT_LE(desk_.progress.expected_bytes, 32 * kMiB + kPiece) << "half of the cache";
+  EXPECT_LE(desk_.told().expected_bytes, 32 * kMiB + kPiece) << "half of the cache";
   const size_t at_first = desk_.count();
   EXPECT_GT(at_first, 4U);
   // The whole epoch and the next: as far as it gets, and again what went.
@@ -252,6 +256,7 @@ TEST_F(StageAheadTest, DataInOrderThatDoesNotFitIsStagedAsFarAsItsReaderMakesRoo
   }
   a_while();
   EXPECT_GT(desk_.count(), pieces_of_dataset());
+  const std::lock_guard lock(desk_.mutex);
   EXPECT_GT(desk_.finished.size(), pieces_of_dataset());
 }
 

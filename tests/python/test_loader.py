@@ -254,6 +254,8 @@ def test_after_a_fork_it_says_so(shards):
 
 def test_ctrl_c_stops_it_at_once(shards):
     code = (
+        # Whoever runs the tests in the background of a shell has it ignored.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import penstock, sys\n"
         "fields = {'label': penstock.Int('cls')}\n"
         f"loader = penstock.Loader({str(shards[0])!r}, fields, batch_size=5)\n"
@@ -268,7 +270,10 @@ def test_ctrl_c_stops_it_at_once(shards):
         time.sleep(0.3)
         begin = time.monotonic()
         run.send_signal(signal.SIGINT)
-        _, errors = run.communicate(timeout=10)
+        try:
+            _, errors = run.communicate(timeout=10)
+        finally:
+            run.kill()
         assert time.monotonic() - begin < 2
         assert b"KeyboardInterrupt" in errors
 
