@@ -18,6 +18,7 @@ struct Arguments {
   bool raw = false;
   bool look = false;
   bool verify = false;
+  std::string tee;  // A file that everything is written to as well.
   std::string bytes = "64MiB";
   std::string block = "1MiB";
   size_t objects = 1;

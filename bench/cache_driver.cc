@@ -126,6 +126,8 @@ int main(int argc, char** argv) {
   CLI::App* reading = add("read", "files, a store, or a store through a cache");
   reading->add_flag("--raw", arguments.raw, "the files below a directory, directly");
   reading->add_flag("--look", arguments.look, "with --raw: checksum what was read");
+  reading->add_option("--tee", arguments.tee,
+                      "without a cache: write what was read to this file, directly");
   reading->add_option("--epochs", arguments.epochs);
   add_read_options(*reading, arguments);
   add_cache_options(*reading, arguments);

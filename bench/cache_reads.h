@@ -79,6 +79,22 @@ inline void start_get(store::ObjectStore& store, const store::ObjectInfo& info,
                   });
 }
 
+// What any cache has to do at least: each read is written to a file before its memory is used again.
+inline void start_tee(store::ObjectStore& store, const store::ObjectInfo& info, io::File& file,
+                      const Request& request, const io::Buffer& memory, ReadLoop::Done done) {
+  start_get(
+      store, info, request, memory,
+      [&file, &request, &memory, done = std::move(done)](Result<std::span<const std::byte>> got) {
+        if (!got.ok()) return done(got);
+        const uint64_t padded = (request.length + kBlock - 1) / kBlock * kBlock;
+        file.submit(io::IoRequest::write(request.offset, memory.slice(0, padded),
+                                         [got, done](Result<size_t> written) {
+                                           if (!written.ok()) return done(written.error());
+                                           done(got);
+                                         }));
+      });
+}
+
 inline std::vector<uint64_t> sizes_of(const std::vector<store::ObjectInfo>& objects) {
   std::vector<uint64_t> sizes;
   for (const store::ObjectInfo& info : objects) sizes.push_back(info.size);
@@ -167,8 +183,25 @@ inline Result<void> read_store(const Arguments& arguments, store::ObjectStore& s
   return read_epochs(arguments, target, cache);
 }
 
+inline Result<void> read_tee(const Arguments& arguments) {
+  const auto store = PENSTOCK_TRY(store::open_store(arguments.address, {.read_only = true}));
+  const std::vector<store::ObjectInfo> objects = PENSTOCK_TRY(list_all(*store));
+  io::LocalFileSystem* fs = PENSTOCK_TRY(io::process_file_system());
+  const std::unique_ptr<io::File> file =
+      PENSTOCK_TRY(fs->open(arguments.tee, {.access = io::Access::kWrite,
+                                            .create = io::Create::kMustNotExist,
+                                            .mode = io::CacheMode::kDirect}));
+  PENSTOCK_TRY(file->allocate(0, objects[0].size));
+  const Target target{{objects[0].size},
+                      [&](const Request& request, const io::Buffer& memory, ReadLoop::Done done) {
+                        start_tee(*store, objects[0], *file, request, memory, std::move(done));
+                      }};
+  return read_epochs(arguments, target, nullptr);
+}
+
 inline Result<void> read(const Arguments& arguments) {
   if (arguments.raw) return read_raw(arguments);
+  if (!arguments.tee.empty()) return read_tee(arguments);
   if (arguments.directories.empty()) {
     const auto store = PENSTOCK_TRY(store::open_store(arguments.address, {.read_only = true}));
     return read_store(arguments, *store, nullptr);

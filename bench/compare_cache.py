@@ -147,6 +147,14 @@ class Cold:
     def alone(self, turn):
         return read(*self.words, env=self.env)
 
+    def tee(self, turn):
+        """What any cache has to do: read, and write what was read. With memory for both at once."""
+        file = tempfile.mktemp(prefix="tee-", dir=self.folder)
+        words = [*self.words[:-1], 2 * self.words[-1]]
+        answer = read(*words, "--tee", file, env=self.env)
+        os.unlink(file)
+        return answer
+
     def curl(self, turn):
         """One stream of the first bytes, thrown away: as many times faster as it is shorter."""
         url = servers.s3_client(self.env).generate_presigned_url(
@@ -169,12 +177,12 @@ def cold_rows(sizes, server):
     env = server.env
     what = f"cold read of {size_text(sizes.cold)} from S3, 4 MiB, depth 16"
     with (
-        measure.scratch("cold", (3 * sizes.rounds + 1) * sizes.cold) as folder,
+        measure.scratch("cold", (3 * sizes.rounds + 2) * sizes.cold) as folder,
         servers.bucket(server, BUCKET),
     ):
         drive("make", f"s3://{BUCKET}/cold", "--bytes", sizes.cold, env=env)
         near = Cold(sizes, folder, env)
-        sides = {"cache": near.cached, "store alone": near.alone}
+        sides = {"cache": near.cached, "store alone": near.alone, "read and written": near.tee}
         answers = measure.rounds(sides, sizes.rounds)
         rows.append(row(what, answers, "cache", sizes.cold, "store alone", 0.9))
         rows[-1]["kept"] = kept_share(answers["cache"], sizes)

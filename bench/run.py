@@ -23,7 +23,7 @@ import sys
 import tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NAMES = ["files", "codec", "s3", "cache-policies", "cache", "sync", "loader"]
+NAMES = ["files", "codec", "s3", "cache-policies", "cache", "sync", "loader", "checkpoint"]
 HAVE_TINY = ["cache", "sync", "loader"]
 DOCS = {"cache-policies": "docs/CACHING.md"}  # The others: docs/BENCHMARKS.md.
 

@@ -194,6 +194,24 @@ def loader_table(rows):
     return lines, met
 
 
+def checkpoint_table(rows):
+    def time(row, who):
+        scale = 1e3 if row["unit"] == "s" else 1
+        unit = "ms" if row["unit"] == "s" else row["unit"]
+        return f"{row[who] * scale:.1f} {unit}"
+
+    lines = ["| checkpoints | penstock | the other | times as fast (95 % interval) | bar | met |"]
+    lines.append("|---|---|---|---|---|---|")
+    for row in rows:
+        cells = [row["name"], time(row, "ours"), time(row, "theirs")]
+        if "at_most" in row:
+            cells += ["–", f"≤ {row['at_most']} {row['unit']}", verdict(row)]
+        else:
+            cells += [span(row["ratio"]), f"≥ {row['bar']:.2g}", verdict(row)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines, all_met(rows)
+
+
 TABLES = {
     "files": files_table,
     "codec": codec_table,
@@ -202,4 +220,5 @@ TABLES = {
     "cache": cache_table,
     "sync": sync_table,
     "loader": loader_table,
+    "checkpoint": checkpoint_table,
 }

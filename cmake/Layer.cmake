@@ -12,10 +12,15 @@ function(penstock_layer name)
   list(TRANSFORM ARG_DEPS PREPEND penstock_)
   target_link_libraries(penstock_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS})
 
+  penstock_precompile(penstock_${name} penstock_base)
+
   if(PENSTOCK_TESTS AND tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE penstock_${name} GTest::gmock_main GTest::gmock GTest::gtest)
     target_compile_definitions(${name}_test PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    # Half the time of the compiler would go into optimising what tests run once.
+    target_compile_options(${name}_test PRIVATE -O0)
+    penstock_precompile(${name}_test base_test)
     add_dependencies(unit_tests ${name}_test)
     gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120 LABELS ${name})
   endif()

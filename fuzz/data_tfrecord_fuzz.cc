@@ -4,10 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "data/crc32c.h"
+#include "codec/crc.h"
 #include "data/tfrecord.h"
 #include "penstock/data.h"
-#include "store/s3_checksum.h"
 
 namespace {
 
@@ -47,7 +46,7 @@ std::vector<std::byte> seal(std::span<const std::byte> data) {
   for (size_t at = 0; at + 12 <= file.size();) {
     const uint64_t length = std::to_integer<uint64_t>(file[at]);
     std::memcpy(&file[at], &length, 8);
-    const uint32_t crc = mask_crc(crc32c(std::span(file).subspan(at, 8)));
+    const uint32_t crc = mask_crc(codec::crc32c(std::span(file).subspan(at, 8)));
     std::memcpy(&file[at + 8], &crc, 4);
     at += length + 16;
   }
@@ -58,7 +57,6 @@ std::vector<std::byte> seal(std::span<const std::byte> data) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
-  require(penstock::data::crc32c(bytes) == store::crc32c(bytes));
   (void)verify_record(bytes);
   parse(bytes);
   parse(seal(bytes));

@@ -15,6 +15,8 @@ import uuid
 
 import pytest
 
+pytest_plugins = ["s3_servers"]
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PENSTOCK = os.environ.get("PENSTOCK_BIN", str(ROOT / "build/release/src/cli/penstock"))
 KIB = 1 << 10
@@ -362,20 +364,6 @@ def test_output_that_nobody_reads_stops_nothing(tmp_path):
 # Against the server that tests/s3/run starts.
 
 
-@pytest.fixture(scope="module")
-def s3():
-    boto3 = pytest.importorskip("boto3")
-    from botocore.config import Config
-
-    if "PENSTOCK_TEST_S3" not in os.environ:
-        pytest.skip("needs the server of tests/s3/run")
-    return boto3.client(
-        "s3",
-        endpoint_url=os.environ["PENSTOCK_TEST_S3"],
-        config=Config(signature_version="s3v4", s3={"addressing_style": "path"}),
-    )
-
-
 @pytest.fixture
 def bucket(s3):
     name = f"sync-{uuid.uuid4().hex[:12]}"
@@ -558,25 +546,15 @@ def test_a_summary_that_cannot_be_written_is_a_failure(tmp_path):
     assert done.returncode == 1 and b"No space left" in done.stderr
 
 
-def test_a_signal_ends_it_while_s3_does_not_answer(tmp_path):
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        env = {
-            **os.environ,
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}",
-            "AWS_ACCESS_KEY_ID": "a",
-            "AWS_SECRET_ACCESS_KEY": "b",
-            "AWS_REGION": "us-east-1",
-        }
-        command = [PENSTOCK, "sync", "s3://bucket-one/x", str(tmp_path / "to")]
-        with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as run:
-            silent.settimeout(20)
-            silent.accept()
-            begin = time.monotonic()
-            run.send_signal(signal.SIGINT)
-            assert run.wait(timeout=20) == 130
-            assert time.monotonic() - begin < 3
+def test_a_signal_ends_it_while_s3_does_not_answer(tmp_path, silent_s3):
+    silent, env = silent_s3
+    command = [PENSTOCK, "sync", "s3://bucket-one/x", str(tmp_path / "to")]
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE) as run:
+        silent.accept()
+        begin = time.monotonic()
+        run.send_signal(signal.SIGINT)
+        assert run.wait(timeout=20) == 130
+        assert time.monotonic() - begin < 3
 
 
 NO_S3 = {

@@ -28,6 +28,21 @@ class Candidate:
         return batch
 
 
+class TensorBatches(Candidate):
+    """Whose `loader` gives (images, labels) as tensors."""
+
+    loader = None
+
+    def epoch(self):
+        return self.loader
+
+    def count(self, batch):
+        return len(batch[1])
+
+    def values(self, batch):
+        return batch[0].numpy(), batch[1]
+
+
 def shards(work, pattern="*.tar"):
     import pathlib
 

@@ -38,7 +38,7 @@ class Dataset(litdata.StreamingDataset):
         return self.pixels(pillow.open_rgb(io.BytesIO(sample["jpg"]))), sample["cls"]
 
 
-class Images(candidate.Candidate):
+class Images(candidate.TensorBatches):
     def __init__(self, work):
         super().__init__(work)
         dataset = Dataset(f"{work['folder']}-litdata", shuffle=True).prepare()
@@ -49,15 +49,6 @@ class Images(candidate.Candidate):
             persistent_workers=True,
             prefetch_factor=4,
         )
-
-    def epoch(self):
-        return self.loader
-
-    def count(self, batch):
-        return len(batch[1])
-
-    def values(self, batch):
-        return batch[0].numpy(), batch[1]
 
 
 def main():

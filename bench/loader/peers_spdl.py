@@ -26,7 +26,7 @@ def crop_filter(width, height):
     return f"crop={w}:{h}:{x}:{y}:exact=1,{scale},format=pix_fmts=rgb24"
 
 
-class Images(candidate.Candidate):
+class Images(candidate.TensorBatches):
     def __init__(self, work):
         super().__init__(work)
         self.paths = candidate.shards(work)
@@ -64,9 +64,3 @@ class Images(candidate.Candidate):
         pipeline = builder.add_sink(3).build(num_threads=THREADS, max_failures=0)
         with pipeline.auto_stop():
             yield from pipeline
-
-    def count(self, batch):
-        return len(batch[1])
-
-    def values(self, batch):
-        return batch[0].numpy(), batch[1]

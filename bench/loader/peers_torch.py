@@ -30,21 +30,12 @@ class ClassFolder(torch.utils.data.Dataset):
         return self.transform(pillow.open_rgb(path)), label
 
 
-class Folder(candidate.Candidate):
+class Folder(candidate.TensorBatches):
     def __init__(self, work):
         super().__init__(work)
         self.loader = torch.utils.data.DataLoader(
             ClassFolder(work["folder"]), batch_size=work["batch_size"], **OPTIONS
         )
-
-    def epoch(self):
-        return self.loader
-
-    def count(self, batch):
-        return len(batch[1])
-
-    def values(self, batch):
-        return batch[0].numpy(), batch[1]
 
 
 class Memmap(torch.utils.data.Dataset):

@@ -14,10 +14,10 @@ def torchvision_transforms():
     try:
         from torchvision import transforms
     except (ImportError, RuntimeError):
-        library = torch.library.Library("torchvision", "DEF")
+        operators = torch.library.Library("torchvision", "DEF")
         for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        torchvision_transforms.library = library  # Operators live as long as it does.
+            operators.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        torchvision_transforms.operators = operators  # They live as long as it does.
         from torchvision import transforms
     return transforms
 

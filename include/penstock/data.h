@@ -173,6 +173,9 @@ class Dataset {
   virtual Result<void> read_now(uint32_t shard, uint64_t offset, std::span<std::byte> into) = 0;
   // Tells the system that this will be read soon; does nothing unless local() and buffered.
   virtual void will_need(uint32_t shard, uint64_t offset, uint64_t length) = 0;
+  // Brings it, and what is around it, into the page cache, once, and waits for that; for data that fits
+  // there. Does nothing unless local() and buffered. From one thread.
+  virtual void fill_page_cache(uint32_t, uint64_t, uint64_t) {}
   // All of a loose member, from any thread: blocking. Answers its size; when that is more than `into`
   // has, what is there is of no use. From a store that told its version when it was listed, that
   // version: kChanged when it is another by now. Otherwise as large as it is now.
@@ -255,6 +258,10 @@ class TokenFile {
   // The same, as Dataset::async_read.
   virtual void async_read(uint64_t offset, io::MemorySlice into,
                           std::function<void(Result<void>)> done) = 0;
+  // All of PREFIX.bin as memory, where it is a file of this machine; or null.
+  virtual const io::FileMap* map() const = 0;
+  // As Dataset::fill_page_cache.
+  virtual void fill_page_cache(uint64_t offset, uint64_t length) = 0;
 };
 
 }  // namespace penstock::data

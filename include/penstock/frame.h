@@ -107,4 +107,16 @@ Result<void> decode_frames(std::span<const std::byte> stored, std::span<std::byt
 // xxh3-64, the one hash of the project, with the fastest code this CPU has.
 uint64_t hash_bytes(std::span<const std::byte> bytes, uint64_t seed = 0);
 
+// The same hash, unseeded, of bytes that come in pieces.
+class Hasher {
+ public:
+  Hasher() { reset(); }
+  void reset();
+  void update(std::span<const std::byte> bytes);
+  uint64_t digest() const;
+
+ private:
+  alignas(64) std::byte state_[576];
+};
+
 }  // namespace penstock::codec

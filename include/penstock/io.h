@@ -55,7 +55,16 @@ enum class Create : uint8_t {
 };
 
 // What the caller is about to do with a range; the kernel may use it, or not.
-enum class Advice : uint8_t { kNormal, kSequential, kRandom, kWillNeed, kDontNeed };
+enum class Advice : uint8_t {
+  kNormal,
+  kSequential,
+  kRandom,
+  kWillNeed,
+  kDontNeed,
+  // As kWillNeed, but waits until it is there, with all around it up to multiples of 2 MiB, in pages of
+  // that size where the file system has such: they are copied from two or three times as fast.
+  kFill,
+};
 
 struct OpenOptions {
   Access access = Access::kRead;
@@ -144,6 +153,18 @@ struct Alignment {
   uint32_t offset_bytes = 1;
 };
 
+// A file as memory, as large as it was when it was mapped. Where the file has become shorter since, or
+// its drive fails, there are zeros, and lost() says so from the moment in which they were seen.
+// Threads: all calls from any thread.
+class FileMap {
+ public:
+  virtual ~FileMap() = default;
+  virtual std::span<const std::byte> bytes() const = 0;
+  virtual bool lost() const = 0;
+  // All of it fits in memory, and will be wanted: pages come, and are found, as with Advice::kFill.
+  virtual void expect_all() = 0;
+};
+
 // An open file.
 // Threads: every call from any thread. Transfers in flight together on the same bytes may mix, as
 // with pread and pwrite; ranges that only share a block do not, also in direct mode.
@@ -186,6 +207,11 @@ class File {
                                       std::optional<int64_t> mtime_ns) = 0;
   virtual Result<FileInfo> stat() = 0;
 
+  // All of it. kUnsupported where that cannot be: then it has to be read.
+  virtual Result<std::unique_ptr<FileMap>> map() {
+    return make_error(ErrorCode::kUnsupported, "this file cannot be mapped");
+  }
+
   // The mode in effect, which differs from the one asked for only with require_mode = false.
   virtual CacheMode mode() const = 0;
   virtual Alignment alignment() const = 0;
@@ -204,6 +230,7 @@ struct DirectoryEntry {
 enum class RenameMode : uint8_t {
   kReplace,    // What is at the new name is replaced, atomically.
   kNoReplace,  // kExists when something is there.
+  kExchange,  // Both are there and change places, atomically. kUnsupported where that cannot be done.
 };
 
 // Released when destroyed, and by the kernel when the process dies: no crash leaves one behind.
@@ -232,6 +259,9 @@ class FileSystem {
   // A symbolic link at `path` that says `target`, which need not be there. kExists when something is
   // at `path`.
   virtual Result<void> make_symlink(const std::string& target, const std::string& path) = 0;
+  // A second name for a file, which goes when its last name does. kExists when something is at `path`;
+  // kUnsupported where the file system has no such links.
+  virtual Result<void> make_link(const std::string& file, const std::string& path);
   virtual Result<void> rename(const std::string& from, const std::string& to,
                               RenameMode mode = RenameMode::kReplace) = 0;
   virtual Result<void> remove(const std::string& path) = 0;  // A file or link.

@@ -48,7 +48,9 @@ struct Field {
   // Which of the sample's fields: the first of these extensions that it has. Of TFRecords the name of
   // a feature of tf.train.Example, or "tfrecord" for the record itself.
   std::vector<std::string> from;
-  std::string path = {};  // kInt, kFloat: of a value inside JSON (decode::JsonReader).
+  // kInt, kFloat, kText: of a value inside JSON (decode::JsonReader). A text is checked to be there, and
+  // the whole document delivered.
+  std::string path = {};
   decode::ImageSpec image = {};
   decode::DType dtype = decode::DType::kInt64;  // kInt, kFloat, kArray.
   std::vector<uint64_t> shape = {};             // kArray.

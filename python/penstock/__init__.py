@@ -17,6 +17,9 @@ from ._errors import (
     TimedOutError,
     UnsupportedError,
 )
+from ._loading import PoisonedError
+from ._native import metrics
+from .checkpoint import Checkpointer, SaveHandle, Tier, load
 from .dataset import Dataset
 from .explain import Explanation, explain
 from .fields import Array, Bytes, Field, Float, Image, Int, Json, Text
@@ -31,6 +34,7 @@ __all__ = [
     "Array",
     "Bytes",
     "ChangedError",
+    "Checkpointer",
     "CorruptError",
     "Dataset",
     "ExistsError",
@@ -44,12 +48,17 @@ __all__ = [
     "Loader",
     "NotFoundError",
     "PenstockError",
+    "PoisonedError",
     "Ragged",
     "Report",
+    "SaveHandle",
     "Text",
+    "Tier",
     "TimedOutError",
     "Tokens",
     "UnsupportedError",
     "explain",
+    "load",
+    "metrics",
     "per_sample",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -53,10 +54,33 @@ class Bytes(Field):
 
 @dataclass
 class Text(Field):
-    """UTF-8 text: a list of str."""
+    """UTF-8 text: a list of str; with `key` a text inside JSON.
+
+    >>> penstock.Text("json", key="captions.0")
+    """
 
     ext: str | Sequence[str]
+    key: str = ""
     kind = "text"
+
+    def _native(self, name):
+        made = super()._native(name)
+        made.path = self.key
+        return made
+
+    def _read(self, text):
+        return value_at(json.loads(text), self.key) if self.key else text
+
+
+def value_at(document, path):
+    """What is at "a.b.0", or at the JSON pointer "/a/b/0"."""
+    if path.startswith("/"):
+        parts = [part.replace("~1", "/").replace("~0", "~") for part in path[1:].split("/")]
+    else:
+        parts = path.split(".")
+    for part in parts:
+        document = document[int(part) if isinstance(document, list) else part]
+    return document
 
 
 @dataclass
@@ -65,6 +89,9 @@ class Json(Field):
 
     ext: str | Sequence[str] = "json"
     kind = "json"
+
+    def _read(self, text):
+        return json.loads(text)
 
 
 class _Number(Field):

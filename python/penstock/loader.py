@@ -177,8 +177,7 @@ class Loader:
         values = Ragged(*batch.ragged(i))
         if kind == "bytes":
             return values
-        mask = batch.mask()
-        read = json.loads if kind == "json" else str
+        mask, read = batch.mask(), self._fields[i]._read
         return [read(str(v.data, "utf-8")) if ok or len(v) else None for v, ok in zip(values, mask)]
 
     @property

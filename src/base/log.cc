@@ -104,25 +104,36 @@ bool is_utf8(std::string_view text) {
 std::string json_escape(std::string_view text) {
   std::string escaped;
   escaped.reserve(text.size());
-  while (!text.empty()) {
+  append_json_escaped(escaped, text);
+  return escaped;
+}
+
+void append_json_escaped(std::string& to, std::string_view text) {
+  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; };
+  while (true) {
+    // Most text is plain, and goes as a whole.
+    size_t plain = 0;
+    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    to.append(text, 0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) return;
     const auto c = static_cast<unsigned char>(text[0]);
     const size_t length = utf8_length(text);
     if (c == '"' || c == '\\') {
-      escaped += {'\\', static_cast<char>(c)};
+      to += {'\\', static_cast<char>(c)};
     } else if (c == '\n') {
-      escaped += "\\n";
+      to += "\\n";
     } else if (c == '\t') {
-      escaped += "\\t";
+      to += "\\t";
     } else if (c < 0x20 || c == 0x7F) {
-      escaped += fmt::format("\\u{:04x}", c);
+      to += fmt::format("\\u{:04x}", c);
     } else if (length == 0) {
-      escaped += "\xEF\xBF\xBD";
+      to += "\xEF\xBF\xBD";
     } else {
-      escaped.append(text.substr(0, length));
+      to.append(text.substr(0, length));
     }
     text.remove_prefix(length == 0 ? 1 : length);
   }
-  return escaped;
 }
 
 void log_event(LogLevel level, std::string_view message, LogFields fields) {

@@ -59,5 +59,6 @@ bool is_utf8(std::string_view text);
 
 // `text` as the inside of a JSON string; invalid UTF-8 becomes U+FFFD.
 std::string json_escape(std::string_view text);
+void append_json_escaped(std::string& to, std::string_view text);
 
 }  // namespace penstock

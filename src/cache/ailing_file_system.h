@@ -174,6 +174,10 @@ class AilingFileSystem final : public io::FileSystem {
     PENSTOCK_TRY(ailment_.pass(Ailment::kNames));
     return inner_.make_symlink(target, path);
   }
+  Result<void> make_link(const std::string& file, const std::string& path) override {
+    PENSTOCK_TRY(ailment_.pass(Ailment::kNames));
+    return inner_.make_link(file, path);
+  }
   Result<void> rename(const std::string& from, const std::string& to,
                       io::RenameMode mode) override {
     PENSTOCK_TRY(ailment_.pass(Ailment::kNames));

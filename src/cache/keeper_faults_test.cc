@@ -172,7 +172,6 @@ TEST_P(KeeperFaultsTest, OneMembersTroubleIsNotTheOthers) {
         if (!second.ok()) continue;
         const auto member = Keeper::start(**second, options);
         const std::vector<std::byte> file(5 * kBlock);
-        uint64_t filled = 0;
         for (uint64_t i = 20; i < 60; ++i) {
           const EntryName name = test_name(i, 5);
           member->note_missed(name.id, 1);
@@ -180,7 +179,6 @@ TEST_P(KeeperFaultsTest, OneMembersTroubleIsNotTheOthers) {
             std::vector<std::byte> bytes = file;
             if ((*second)->publish(name, std::span(bytes)).ok()) {
               member->note_added(name);
-              ++filled;
             } else {
               member->cancel_fill(name);
             }

@@ -17,6 +17,7 @@ inline constexpr int kExitInterrupted = 130;
 // Each adds its subcommand to `app`; when the user chose it, `run` is set.
 void add_bench_command(CLI::App& app, Run& run);
 void add_cache_command(CLI::App& app, Run& run);
+void add_checkpoint_command(CLI::App& app, Run& run);
 void add_doctor_command(CLI::App& app, Run& run);
 void add_load_command(CLI::App& app, Run& run);
 void add_pack_command(CLI::App& app, Run& run);

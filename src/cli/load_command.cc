@@ -104,6 +104,20 @@ nlohmann::json report_json(const loader::Report& report, const loader::Explanati
   for (const loader::Skipped& one : report.skipped_list) {
     skipped.push_back({{"shard", one.shard}, {"key", one.key}, {"reason", one.reason}});
   }
+  nlohmann::json cache;  // Null without one.
+  if (report.cache) {
+    cache = {{"hits", report.cache->hits + report.cache->memory_hits},
+             {"misses", report.cache->misses},
+             {"hit_bytes", report.cache->hit_bytes + report.cache->memory_hit_bytes},
+             {"miss_bytes", report.cache->miss_bytes},
+             {"source_bytes", report.cache->source_bytes}};
+  }
+  nlohmann::json staged;
+  if (report.staged) {
+    staged = {{"bytes", report.staged->bytes},
+              {"failed_bytes", report.staged->failed_bytes},
+              {"ahead_bytes", report.staged->ahead_bytes}};
+  }
   return {{"schema", 1},
           {"batches", report.batches},
           {"samples", report.samples},
@@ -124,6 +138,8 @@ nlohmann::json report_json(const loader::Report& report, const loader::Explanati
           {"memory_wait_seconds", seconds(report.memory_wait)},
           {"memory_peak_bytes", report.memory_peak_bytes},
           {"page_cache", report.page_cache},
+          {"cache", cache},
+          {"staged", staged},
           {"skipped", report.skipped},
           {"skipped_list", skipped},
           {"limit", loader::limit_name(explanation.limit)},

@@ -18,4 +18,22 @@ uint64_t hash_bytes(std::span<const std::byte> bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
+static_assert(sizeof(XXH3_state_t) == sizeof(Hasher) && alignof(XXH3_state_t) <= alignof(Hasher));
+
+void Hasher::reset() {
+  XXH3_64bits_reset(reinterpret_cast<XXH3_state_t*>(state_));
+}
+
+void Hasher::update(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return hash_update_avx2(state_, bytes.data(), bytes.size());
+#endif
+  XXH3_64bits_update(reinterpret_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size());
+}
+
+uint64_t Hasher::digest() const {
+  return XXH3_64bits_digest(reinterpret_cast<const XXH3_state_t*>(state_));
+}
+
 }  // namespace penstock::codec

@@ -32,6 +32,10 @@ uint64_t hash_avx2(const void* bytes, size_t size, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes, size, seed);
 }
 
+void hash_update_avx2(void* state, const void* bytes, size_t size) {
+  XXH3_64bits_update(static_cast<XXH3_state_t*>(state), bytes, size);
+}
+
 }  // namespace penstock::codec
 
 #if defined(__clang__)

@@ -1,7 +1,9 @@
 #include "codec/hash_avx2.h"
 
 #include <gtest/gtest.h>
+
 #include <xxhash.h>
+#include <random>
 
 #include "codec/test_data.h"
 
@@ -21,6 +23,23 @@ TEST(Hash, EqualsTheLibraryAtEveryLengthAlignmentAndSeed) {
       const auto part = std::span(data).subspan(7, size);
       ASSERT_EQ(hash_bytes(part, seed), XXH3_64bits_withSeed(part.data(), size, seed)) << size;
     }
+  }
+}
+
+TEST(Hash, OfPiecesIsThatOfTheWhole) {
+  const Bytes data = make_data(Pattern::kRandom, 70000, 1);
+  std::mt19937 random(1);
+  for (int n = 0; n < 300; ++n) {
+    const auto part = std::span(data).first(random() % (n < 200 ? 600 : data.size()));
+    Hasher hasher;
+    for (size_t at = 0; at < part.size();) {
+      const size_t size = std::min<size_t>(random() % 5000, part.size() - at);
+      hasher.update(part.subspan(at, size));
+      at += size;
+    }
+    ASSERT_EQ(hasher.digest(), hash_bytes(part)) << part.size();
+    hasher.reset();
+    ASSERT_EQ(hasher.digest(), hash_bytes({}));
   }
 }
 

@@ -250,6 +250,16 @@ void DatasetImpl::will_need(uint32_t shard, uint64_t offset, uint64_t length) {
   if (use.ok()) (void)use->file().advise(io::Advice::kWillNeed, offset, length);
 }
 
+void DatasetImpl::fill_page_cache(uint32_t shard, uint64_t offset, uint64_t length) {
+  if (mode_ != io::CacheMode::kBuffered || shards_[shard].loose) return;
+  if (!source_of(shard).by_path || source_of(shard).far) return;
+  if (filled_.empty()) filled_.resize(shards_.size());
+  filled_[shard].add(shards_[shard].size, offset, length, [&](uint64_t begin, uint64_t bytes) {
+    const Result<OpenFiles::Use> use = files_->use(shard);
+    if (use.ok()) (void)use->file().advise(io::Advice::kFill, begin, bytes);
+  });
+}
+
 store::ObjectInfo DatasetImpl::loose_object(const SamplePlace& place, size_t member) const {
   const LooseShard& folder = found_->folders[place.shard - found_->shards.size()].shard;
   // All indexes of folders are of this class: add_found_folders().

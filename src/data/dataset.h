@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "data/filled_parts.h"
 #include "data/find.h"
 #include "data/index_memory.h"
 #include "data/index_set.h"
@@ -38,6 +39,7 @@ class DatasetImpl final : public Dataset {
                   std::function<void(Result<void>)> done) override;
   Result<void> read_now(uint32_t shard, uint64_t offset, std::span<std::byte> into) override;
   void will_need(uint32_t shard, uint64_t offset, uint64_t length) override;
+  void fill_page_cache(uint32_t shard, uint64_t offset, uint64_t length) override;
   Result<uint64_t> read_loose(const SamplePlace& place, size_t member,
                               std::span<std::byte> into) override;
   void async_read_loose(const SamplePlace& place, size_t member, io::MemorySlice into,
@@ -83,6 +85,7 @@ class DatasetImpl final : public Dataset {
 
   IndexMemory memory_;
   std::unique_ptr<OpenFiles> files_;
+  std::vector<FilledParts> filled_;  // By shard.
   io::CompletionThread answers_;
 };
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "data/addresses.h"
+#include "data/filled_parts.h"
 #include "data/source.h"
 #include "io/completion_thread.h"
 #include "store/selection.h"
@@ -151,6 +152,7 @@ class TokenFileImpl final : public TokenFile {
   Result<void> open_bin(const store::ObjectInfo& bin, io::CacheMode mode) {
     bin_ = PENSTOCK_TRY(open_shard_file(source_, bin, mode));
     object_ = bin;
+    if (!source_.far && mode == io::CacheMode::kBuffered) map_ = bin_->map();
     return {};
   }
 
@@ -188,6 +190,13 @@ class TokenFileImpl final : public TokenFile {
     PENSTOCK_TRY(check_range(bin_->name(), bin_->size(), offset, into.size()));
     return bin_->read(offset, into);
   }
+  const io::FileMap* map() const override { return map_.get(); }
+  void fill_page_cache(uint64_t offset, uint64_t length) override {
+    if (map_ == nullptr) return;
+    if (filled_.empty()) map_->expect_all();
+    filled_.add(bin_->size(), offset, length,
+                [this](uint64_t begin, uint64_t bytes) { bin_->fill_page_cache(begin, bytes); });
+  }
   void async_read(uint64_t offset, io::MemorySlice into,
                   std::function<void(Result<void>)> done) override {
     Result<void> checked = check_range(bin_->name(), bin_->size(), offset, into.size);
@@ -202,6 +211,8 @@ class TokenFileImpl final : public TokenFile {
   const TokenIndex index_;
   store::ObjectInfo object_;
   std::unique_ptr<ShardFile> bin_;
+  std::unique_ptr<io::FileMap> map_;  // Of it, or null.
+  FilledParts filled_;
   io::CompletionThread answers_;
 };
 

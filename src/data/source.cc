@@ -36,6 +36,15 @@ class LocalShardFile final : public ShardFile {
     return {};
   }
 
+  std::unique_ptr<io::FileMap> map() override {
+    Result<std::unique_ptr<io::FileMap>> map = file_->map();
+    return map.ok() && (*map)->bytes().size() >= size_ ? std::move(*map) : nullptr;
+  }
+
+  void fill_page_cache(uint64_t offset, uint64_t length) override {
+    (void)file_->advise(io::Advice::kFill, offset, length);
+  }
+
   void start_read(uint64_t offset, io::MemorySlice into, Done done) override {
     file_->submit(io::IoRequest::read(
         offset, into,

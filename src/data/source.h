@@ -57,6 +57,10 @@ class ShardFile {
   virtual Result<void> read(uint64_t offset, std::span<std::byte> into) = 0;
   // `done` as for ObjectStore and File.
   virtual void start_read(uint64_t offset, io::MemorySlice into, Done done) = 0;
+  // As memory, where that can be; or null.
+  virtual std::unique_ptr<io::FileMap> map() { return nullptr; }
+  // Of a local one: io::Advice::kFill.
+  virtual void fill_page_cache(uint64_t, uint64_t) {}
 };
 
 // `cancel` ends reads from a store. kChanged when a local file is another by now.

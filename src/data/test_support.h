@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/result_matchers.h"
+#include "codec/crc.h"
 #include "io/memory_file_system.h"
 #include "penstock/data.h"
-#include "store/s3_checksum.h"
 
 namespace penstock::data {
 
@@ -122,7 +122,7 @@ class TarWriter {
 
 inline std::string tf_record(std::string_view data) {
   const auto masked = [](std::string_view bytes) {
-    const uint32_t crc = store::crc32c(bytes_of(bytes));
+    const uint32_t crc = codec::crc32c(bytes_of(bytes));
     const uint32_t value = ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
     return std::string(reinterpret_cast<const char*>(&value), 4);
   };

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "data/crc32c.h"
+#include "codec/crc.h"
 #include "penstock/data.h"
 
 namespace penstock::data {
@@ -28,7 +28,7 @@ Error corrupt(uint64_t offset, std::string_view what) {
 }  // namespace
 
 std::optional<uint64_t> record_length(std::span<const std::byte> front) {
-  if (mask_crc(crc32c(front.first(8))) != value_at<uint32_t>(front, 8)) return std::nullopt;
+  if (mask_crc(codec::crc32c(front.first(8))) != value_at<uint32_t>(front, 8)) return std::nullopt;
   return value_at<uint64_t>(front, 0);
 }
 
@@ -59,7 +59,7 @@ Result<std::span<const std::byte>> verify_record(std::span<const std::byte> reco
     return make_error(ErrorCode::kCorrupt, "TFRecord: the length of a record is wrong");
   }
   const std::span<const std::byte> data = record.subspan(kRecordFrontBytes, *length);
-  if (mask_crc(crc32c(data)) != value_at<uint32_t>(record, record.size() - 4)) {
+  if (mask_crc(codec::crc32c(data)) != value_at<uint32_t>(record, record.size() - 4)) {
     return make_error(ErrorCode::kCorrupt, "TFRecord: the checksum of a record is wrong");
   }
   return data;

@@ -10,6 +10,11 @@ namespace penstock::data {
 inline constexpr size_t kRecordFrontBytes = 12;  // Length and its checksum.
 inline constexpr size_t kRecordFrameBytes = 16;
 
+// As TFRecord stores it: so that the checksum of data with checksums in it stays a good one.
+constexpr uint32_t mask_crc(uint32_t crc) {
+  return (crc >> 15 | crc << 17) + 0xa282ead8;
+}
+
 // The length of the data, from the front of a record; nothing when its checksum is wrong.
 std::optional<uint64_t> record_length(std::span<const std::byte> front);
 

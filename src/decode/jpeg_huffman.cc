@@ -89,7 +89,8 @@ void HuffmanTable::fill_pairs() {
   Whole wholes[kCount];
   for (uint32_t peek = 0; peek < kCount; ++peek) {
     wholes[peek] = whole_of(code_[peek], uint64_t{peek} << (64 - kPeekBits));
-    if (wholes[peek].bits > kPeekBits) wholes[peek] = {};
+    // Nor where no code is: it may be the beginning of a longer one, not the end of a block.
+    if (wholes[peek].bits > kPeekBits || wholes[peek].bits == 0) wholes[peek] = {};
   }
   for (uint32_t peek = 0; peek < kCount; ++peek) {
     const Whole first = wholes[peek];

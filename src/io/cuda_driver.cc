@@ -10,6 +10,7 @@ namespace {
 // Values of the driver's ABI (cuda.h), which is stable.
 constexpr int kCudaSuccess = 0;
 constexpr unsigned kHostRegisterPortable = 0x01;
+constexpr unsigned kStreamNonBlocking = 0x01;  // Does not wait for the default stream.
 
 Error unsupported(std::string why) {
   return make_error(ErrorCode::kUnsupported, "no CUDA driver: " + std::move(why));
@@ -40,6 +41,10 @@ Result<CudaDriver*> CudaDriver::load() {
                      find(library, "cuCtxGetCurrent", driver->context_get_current_) &&
                      find(library, "cuMemHostRegister_v2", driver->mem_host_register_) &&
                      find(library, "cuMemHostUnregister", driver->mem_host_unregister_) &&
+                     find(library, "cuStreamCreate", driver->stream_create_) &&
+                     find(library, "cuStreamDestroy_v2", driver->stream_destroy_) &&
+                     find(library, "cuStreamSynchronize", driver->stream_synchronize_) &&
+                     find(library, "cuMemcpyDtoHAsync_v2", driver->copy_to_host_) &&
                      find(library, "cuGetErrorString", driver->get_error_string_);
   if (!found) return unsupported("libcuda.so.1 lacks a function we need");
   if (const Status status = driver->init_(0); status != kCudaSuccess)
@@ -81,6 +86,41 @@ Result<void> CudaDriver::pin(std::span<std::byte> memory) {
 
 void CudaDriver::unpin(std::span<std::byte> memory) {
   if (enter().ok()) mem_host_unregister_(memory.data());
+}
+
+Result<void> CudaDriver::checked(int status, const char* call) const {
+  if (status == kCudaSuccess) return {};
+  return make_error(ErrorCode::kIo, fmt::format("{}: {}", call, error_text(status)));
+}
+
+Result<CudaDriver::Stream> CudaDriver::make_stream(int device) {
+  Stream stream;
+  int number = 0;
+  PENSTOCK_TRY(checked(device_get_(&number, device), "cuDeviceGet"));
+  // Kept for good: whoever has tensors there has it too.
+  PENSTOCK_TRY(
+      checked(primary_context_retain_(&stream.context, number), "cuDevicePrimaryCtxRetain"));
+  PENSTOCK_TRY(checked(context_set_current_(stream.context), "cuCtxSetCurrent"));
+  PENSTOCK_TRY(checked(stream_create_(&stream.handle, kStreamNonBlocking), "cuStreamCreate"));
+  return stream;
+}
+
+void CudaDriver::destroy(const Stream& stream) {
+  (void)context_set_current_(stream.context);
+  (void)stream_destroy_(stream.handle);
+}
+
+Result<void> CudaDriver::copy_to_host(const Stream& stream, const std::byte* data,
+                                      std::span<std::byte> into) {
+  PENSTOCK_TRY(checked(context_set_current_(stream.context), "cuCtxSetCurrent"));
+  const auto address = reinterpret_cast<unsigned long long>(data);
+  return checked(copy_to_host_(into.data(), address, into.size(), stream.handle),
+                 "cuMemcpyDtoHAsync");
+}
+
+Result<void> CudaDriver::wait(const Stream& stream) {
+  PENSTOCK_TRY(checked(context_set_current_(stream.context), "cuCtxSetCurrent"));
+  return checked(stream_synchronize_(stream.handle), "cuStreamSynchronize");
 }
 
 }  // namespace penstock::io

@@ -8,7 +8,7 @@
 namespace penstock::io {
 
 // The CUDA driver, found at run time: one build runs with and without a GPU. Only what pinning
-// memory takes.
+// memory and copying to it takes.
 // Threads: any. Lives until the process ends: the driver cannot be unloaded safely.
 class CudaDriver {
  public:
@@ -21,10 +21,21 @@ class CudaDriver {
 
   int device_count() const { return device_count_; }
 
+  // An order of copies on one device, beside those of others.
+  struct Stream {
+    void* context = nullptr;
+    void* handle = nullptr;
+  };
+  Result<Stream> make_stream(int device);
+  void destroy(const Stream& stream);
+  Result<void> copy_to_host(const Stream& stream, const std::byte* data, std::span<std::byte> into);
+  Result<void> wait(const Stream& stream);
+
  private:
   CudaDriver() = default;
   static Result<CudaDriver*> load();
   std::string error_text(int code) const;
+  Result<void> checked(int status, const char* call) const;
   // A context must be current on the calling thread for the calls above.
   Result<void> enter();
 
@@ -37,6 +48,10 @@ class CudaDriver {
   Status (*context_get_current_)(void**) = nullptr;
   Status (*mem_host_register_)(void*, size_t, unsigned) = nullptr;
   Status (*mem_host_unregister_)(void*) = nullptr;
+  Status (*stream_create_)(void**, unsigned) = nullptr;
+  Status (*stream_destroy_)(void*) = nullptr;
+  Status (*stream_synchronize_)(void*) = nullptr;
+  Status (*copy_to_host_)(void*, unsigned long long, size_t, void*) = nullptr;
   Status (*get_error_string_)(Status, const char**) = nullptr;
   void* context_ = nullptr;
   int device_count_ = 0;

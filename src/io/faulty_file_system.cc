@@ -57,6 +57,8 @@ std::string_view call_kind_name(CallKind kind) {
       return "make_directory";
     case CallKind::kMakeSymlink:
       return "make_symlink";
+    case CallKind::kMakeLink:
+      return "make_link";
     case CallKind::kList:
       return "list";
     case CallKind::kSyncDirectory:
@@ -317,6 +319,10 @@ Result<std::string> FaultyFileSystem::read_link(const std::string& path) {
 Result<void> FaultyFileSystem::make_symlink(const std::string& target, const std::string& path) {
   return state_->call(CallKind::kMakeSymlink, path,
                       [&] { return wrapped_.make_symlink(target, path); });
+}
+
+Result<void> FaultyFileSystem::make_link(const std::string& file, const std::string& path) {
+  return state_->call(CallKind::kMakeLink, path, [&] { return wrapped_.make_link(file, path); });
 }
 
 Result<void> FaultyFileSystem::rename(const std::string& from, const std::string& to,

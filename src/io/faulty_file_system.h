@@ -33,6 +33,7 @@ enum class CallKind : uint8_t {
   kRemoveDirectory,
   kMakeDirectory,
   kMakeSymlink,
+  kMakeLink,
   kList,
   kSyncDirectory,
   kSyncFileSystem,
@@ -80,6 +81,7 @@ class FaultyFileSystem : public FileSystem {
   Result<FileInfo> stat_link(const std::string& path) override;
   Result<std::string> read_link(const std::string& path) override;
   Result<void> make_symlink(const std::string& target, const std::string& path) override;
+  Result<void> make_link(const std::string& file, const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to,
                       RenameMode mode = RenameMode::kReplace) override;
   Result<void> remove(const std::string& path) override;

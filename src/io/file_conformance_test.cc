@@ -108,7 +108,7 @@ TEST_P(FileSystemConformance, SyncsSucceed) {
 TEST_P(FileSystemConformance, AdviceIsTaken) {
   const auto file = make("f", std::string(100000, 'a'));
   for (const Advice advice : {Advice::kNormal, Advice::kSequential, Advice::kRandom,
-                              Advice::kWillNeed, Advice::kDontNeed}) {
+                              Advice::kWillNeed, Advice::kDontNeed, Advice::kFill}) {
     PENSTOCK_EXPECT_OK(file->advise(advice, 4096, 8192));
     OpenOptions advised = options(Create::kNever, Access::kRead);
     advised.advice = advice;

@@ -253,6 +253,38 @@ TEST_P(FileSystemConformance, RenameReplacesOrRefuses) {
   EXPECT_EQ(contents("g"), "NEW");
 }
 
+TEST_P(FileSystemConformance, RenameExchanges) {
+  for (const char* name : {"d", "e", "d/old", "e/new"}) {
+    PENSTOCK_EXPECT_OK(fs().make_directory(path(name)));
+  }
+  make("f", "abc");
+  const Result<void> done = fs().rename(path("d"), path("e"), RenameMode::kExchange);
+  if (!done.ok() && done.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << "not here";
+  PENSTOCK_EXPECT_OK(done);
+  EXPECT_EQ(fs().stat(path("d/new"))->kind, FileKind::kDirectory);
+  EXPECT_EQ(fs().stat(path("e/old"))->kind, FileKind::kDirectory);
+  PENSTOCK_EXPECT_OK(fs().rename(path("f"), path("d"), RenameMode::kExchange));
+  EXPECT_EQ(contents("d"), "abc");
+  EXPECT_EQ(fs().stat(path("f/new"))->kind, FileKind::kDirectory);
+  PENSTOCK_EXPECT_ERROR(fs().rename(path("f"), path("x"), RenameMode::kExchange), kNotFound);
+}
+
+TEST_P(FileSystemConformance, AFileStaysUntilItsLastNameGoes) {
+  make("f", "abc");
+  PENSTOCK_EXPECT_OK(fs().make_directory(path("d")));
+  PENSTOCK_EXPECT_OK(fs().make_link(path("f"), path("d/g")));
+  EXPECT_EQ(fs().stat(path("f"))->links, 2u);
+  EXPECT_EQ(fs().stat(path("f"))->inode, fs().stat(path("d/g"))->inode);
+  PENSTOCK_EXPECT_ERROR(fs().make_link(path("f"), path("d/g")), kExists);
+  PENSTOCK_EXPECT_ERROR(fs().make_link(path("none"), path("h")), kNotFound);
+  PENSTOCK_EXPECT_ERROR(fs().make_link(path("d"), path("h")), kUnsupported);
+  PENSTOCK_EXPECT_OK(fs().remove(path("f")));
+  EXPECT_EQ(contents("d/g"), "abc");
+  EXPECT_EQ(fs().stat(path("d/g"))->links, 1u);
+  PENSTOCK_EXPECT_OK(fs().remove(path("d/g")));
+  PENSTOCK_EXPECT_ERROR(fs().stat(path("d/g")), kNotFound);
+}
+
 TEST_P(FileSystemConformance, RenameKeepsFilesAndDirectoriesApart) {
   make("f");
   for (const char* name : {"d", "empty", "full", "full/inside"}) {

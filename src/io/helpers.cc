@@ -73,6 +73,10 @@ Result<std::string> FileSystem::read_link(const std::string& path) {
   return make_error(ErrorCode::kUnsupported, fmt::format("{}: no links are known here", path));
 }
 
+Result<void> FileSystem::make_link(const std::string&, const std::string& path) {
+  return make_error(ErrorCode::kUnsupported, fmt::format("{}: no links are known here", path));
+}
+
 Result<void> run_all(File& file, std::span<IoRequest> requests,
                      std::vector<Result<size_t>>* results) {
   if (results != nullptr) results->clear();

@@ -11,6 +11,8 @@
 #include <limits>
 #include <optional>
 
+#include "io/file_map.h"
+
 namespace penstock::io {
 
 namespace {
@@ -329,6 +331,7 @@ Result<void> LocalFile::truncate(uint64_t size) {
 
 Result<void> LocalFile::advise(Advice advice, uint64_t offset, uint64_t length) {
   const Gate::Pass pass = PENSTOCK_TRY(enter("fadvise"));
+  if (advice == Advice::kFill && fill_page_cache(target_.fd, offset, length)) return {};
   const int result = ::posix_fadvise(target_.fd, static_cast<off_t>(offset),
                                      static_cast<off_t>(length), posix_advice(advice));
   if (result != 0) return errno_error(result, fmt::format("fadvise {}", path_));
@@ -349,6 +352,12 @@ Result<FileInfo> LocalFile::stat() {
   return stat_path(target_.fd, "", AT_EMPTY_PATH, path_);
 }
 
+Result<std::unique_ptr<FileMap>> LocalFile::map() {
+  const Gate::Pass pass = PENSTOCK_TRY(enter("map"));
+  const FileInfo info = PENSTOCK_TRY(stat_path(target_.fd, "", AT_EMPTY_PATH, path_));
+  return map_file(target_.fd, info.size);
+}
+
 Result<void> LocalFile::close() {
   gate_.close();
   std::lock_guard lock(close_mutex_);
@@ -366,8 +375,8 @@ Result<void> LocalFile::close() {
 }
 
 int posix_advice(Advice advice) {
-  constexpr int kAdvice[] = {POSIX_FADV_NORMAL, POSIX_FADV_SEQUENTIAL, POSIX_FADV_RANDOM,
-                             POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED};
+  constexpr int kAdvice[] = {POSIX_FADV_NORMAL,   POSIX_FADV_SEQUENTIAL, POSIX_FADV_RANDOM,
+                             POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED,   POSIX_FADV_WILLNEED};
   return kAdvice[static_cast<size_t>(advice)];
 }
 

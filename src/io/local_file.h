@@ -41,6 +41,7 @@ class LocalFile final : public File {
   Result<void> set_attributes(std::optional<uint32_t> mode,
                               std::optional<int64_t> mtime_ns) override;
   Result<FileInfo> stat() override;
+  Result<std::unique_ptr<FileMap>> map() override;
   CacheMode mode() const override { return mode_; }
   Alignment alignment() const override { return target_.alignment; }
   Result<void> close() override;

@@ -210,6 +210,15 @@ class LocalFileSystemImpl final : public LocalFileSystem {
     PENSTOCK_TRY(check_path(path));
     return check(::symlink(target.c_str(), path.c_str()), "symlink", path);
   }
+  Result<void> make_link(const std::string& file, const std::string& path) override {
+    PENSTOCK_TRY(check_path(file));
+    PENSTOCK_TRY(check_path(path));
+    if (::link(file.c_str(), path.c_str()) == 0) return {};
+    const Error error = errno_error(errno, fmt::format("link {} -> {}", file, path));
+    // How file systems without links, and links across them, are refused.
+    if (error.os_errno != EPERM && error.os_errno != EXDEV) return error;
+    return make_error(ErrorCode::kUnsupported, error.detail);
+  }
 
   Result<void> rename(const std::string& from, const std::string& to, RenameMode mode) override;
 
@@ -349,11 +358,19 @@ Result<void> LocalFileSystemImpl::rename(const std::string& from, const std::str
   const std::string names = from + " -> " + to;
   if (mode == RenameMode::kReplace)
     return check(::rename(from.c_str(), to.c_str()), "rename", names);
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  const unsigned flag = mode == RenameMode::kExchange ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flag) == 0) return {};
   if (errno != EINVAL && errno != ENOSYS) return check(-1, "rename", names);
-  // NFS and some others lack the flag: a link refuses an existing name too, and the file has both
-  // names for a moment.
-  PENSTOCK_TRY(check(::link(from.c_str(), to.c_str()), "link", names));
+  // NFS and some others lack the flags.
+  if (mode == RenameMode::kExchange) {
+    return make_error(ErrorCode::kUnsupported, fmt::format("names cannot be exchanged: {}", names));
+  }
+  // A link refuses an existing name too, and the file has both names for a moment. Directories have no
+  // second names; one that is not empty is not replaced by any rename.
+  if (::link(from.c_str(), to.c_str()) != 0) {
+    if (errno != EPERM) return check(-1, "link", names);
+    return check(::rename(from.c_str(), to.c_str()), "rename", names);
+  }
   return check(::unlink(from.c_str()), "unlink", from);
 }
 

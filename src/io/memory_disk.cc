@@ -68,7 +68,7 @@ std::vector<std::vector<size_t>> name_dependencies(const std::vector<NameChange>
 MemoryDisk::MemoryDisk(MemoryOptions options) : options_(std::move(options)) {
   Inode& root = inodes_[kRoot];
   root.kind = FileKind::kDirectory;
-  root.linked = true;
+  root.links = 1;
   root.references = 2;  // The tree and the durable tree: it is never removed.
   root.parent = kRoot;
   root.attributes.mode = 0755;
@@ -135,7 +135,7 @@ Result<InodeId> MemoryDisk::make_inode(const MemoryCall& call, const Place& plac
   inode.kind = kind;
   inode.target = std::move(target);
   inode.parent = place.directory;
-  inode.linked = true;
+  inode.links = 1;
   inode.references = 1;
   inode.attributes.mode = permissions & 07777 & ~options_.umask;
   touch(inode);
@@ -173,7 +173,7 @@ Result<InodeId> MemoryDisk::open(const std::string& path, const OpenOptions& opt
 
 void MemoryDisk::close(InodeId id) {
   Inode& inode = at(id);
-  if (--inode.opens == 0 && !inode.linked) give_back_space(inode);
+  if (--inode.opens == 0 && inode.links == 0) give_back_space(inode);
   release(id);
 }
 
@@ -207,6 +207,31 @@ Result<void> MemoryDisk::check_rename(const MemoryCall& call, const Place& from,
   return {};
 }
 
+Result<void> MemoryDisk::exchange(const MemoryCall& call, const Place& from, const Place& to) {
+  if (from.inode == 0 || to.inode == 0) return call.error(ENOENT);
+  if (from.name.empty() || to.name.empty()) return call.error(EBUSY);
+  if (from.inode == to.inode) return {};
+  const std::vector<InodeId> above_from = ancestors(from.directory);
+  std::vector<InodeId> above_to = ancestors(to.directory);
+  const auto holds = [](const std::vector<InodeId>& above, InodeId id) {
+    return std::find(above.begin(), above.end(), id) != above.end();
+  };
+  if (holds(above_from, to.inode) || holds(above_to, from.inode)) return call.error(EINVAL);
+  NameChange change;
+  change.assignments.push_back({from.directory, from.name, to.inode});
+  change.assignments.push_back({to.directory, to.name, from.inode});
+  if (from.directory != to.directory) {
+    change.needs = std::move(above_to);
+    change.needs.insert(change.needs.end(), above_from.begin(), above_from.end());
+  }
+  at(from.inode).parent = to.directory;
+  at(to.inode).parent = from.directory;
+  at(from.inode).attributes.ctime_ns = tick();
+  at(to.inode).attributes.ctime_ns = tick();
+  change_names(std::move(change));
+  return {};
+}
+
 Result<void> MemoryDisk::rename(const std::string& from, const std::string& to, RenameMode mode) {
   const std::string both = fmt::format("{} to {}", from, to);
   const auto named = [&both](Error error) { return errno_error(error.os_errno, "rename " + both); };
@@ -214,6 +239,7 @@ Result<void> MemoryDisk::rename(const std::string& from, const std::string& to, 
   if (!source.ok()) return named(source.error());
   const Result<Place> target = find({"rename", to}, false);
   if (!target.ok()) return named(target.error());
+  if (mode == RenameMode::kExchange) return exchange({"rename", both}, *source, *target);
   PENSTOCK_TRY(check_rename({"rename", both}, *source, *target, mode));
   if (source->inode == target->inode) return {};
 
@@ -275,6 +301,23 @@ Result<void> MemoryDisk::make_symlink(const std::string& target, const std::stri
   if (place.inode != 0) return call.error(EEXIST);
   if (place.wants_directory) return call.error(ENOENT);
   PENSTOCK_TRY(make_inode(call, place, FileKind::kSymlink, 0777, target));
+  return {};
+}
+
+Result<void> MemoryDisk::make_link(const std::string& file, const std::string& path) {
+  const MemoryCall call{"link", path};
+  const InodeId id = PENSTOCK_TRY(find_existing({"link", file}, false));
+  const Place place = PENSTOCK_TRY(find(call, false));
+  if (place.inode != 0) return call.error(EEXIST);
+  if (at(id).kind != FileKind::kFile) {
+    return make_error(ErrorCode::kUnsupported, call.error(EPERM).detail);
+  }
+  retain(id);
+  ++at(id).links;
+  at(id).attributes.ctime_ns = tick();
+  NameChange change;
+  change.assignments.push_back({place.directory, place.name, id});
+  change_names(std::move(change));
   return {};
 }
 
@@ -366,9 +409,9 @@ void MemoryDisk::make_durable(const NameChange& change) {
 
 void MemoryDisk::unlink(InodeId id) {
   Inode& inode = at(id);
-  inode.linked = false;
+  --inode.links;
   inode.attributes.ctime_ns = tick();
-  if (inode.opens == 0) give_back_space(inode);
+  if (inode.links == 0 && inode.opens == 0) give_back_space(inode);
   release(id);
 }
 

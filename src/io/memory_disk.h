@@ -76,6 +76,7 @@ class MemoryDisk {
   Result<void> remove_directory(const std::string& path);
   Result<void> make_directory(const std::string& path, mode_t permissions);
   Result<void> make_symlink(const std::string& target, const std::string& path);
+  Result<void> make_link(const std::string& file, const std::string& path);
   Result<InodeId> find_directory(std::string_view verb, const std::string& path) const;
   // At most `limit` entries of `directory` whose names come after `after`.
   std::vector<DirectoryEntry> entries_after(InodeId directory, const std::string& after,
@@ -112,7 +113,7 @@ class MemoryDisk {
     FileKind kind = FileKind::kFile;
     Attributes attributes;
     Attributes synced_attributes;
-    bool linked = false;  // The tree as users see it has it.
+    uint32_t links = 0;  // Names in the tree as users see it.
     uint64_t opens = 0;
     uint64_t references = 0;
     TrackedContent content;  // Of a file.
@@ -140,6 +141,7 @@ class MemoryDisk {
                              mode_t permissions, std::string target = {});
   Result<void> check_rename(const MemoryCall& call, const Place& from, const Place& to,
                             RenameMode mode) const;
+  Result<void> exchange(const MemoryCall& call, const Place& from, const Place& to);
   std::vector<InodeId> ancestors(InodeId directory) const;
 
   void change_names(NameChange change);

@@ -24,7 +24,7 @@ FileInfo MemoryDisk::info(InodeId id) const {
   info.inode = id;
   info.device = kDeviceNumber;
   info.mode = inode.attributes.mode;
-  info.links = inode.linked ? 1 : 0;
+  info.links = inode.links;
   if (inode.kind == FileKind::kDirectory) {
     const auto is_directory = [this](const auto& entry) {
       return at(entry.second).kind == FileKind::kDirectory;

@@ -259,6 +259,11 @@ Result<void> MemoryFileSystem::make_symlink(const std::string& target, const std
   return core_->disk.make_symlink(target, path);
 }
 
+Result<void> MemoryFileSystem::make_link(const std::string& file, const std::string& path) {
+  std::lock_guard lock(core_->mutex);
+  return core_->disk.make_link(file, path);
+}
+
 Result<void> MemoryFileSystem::list(const std::string& path,
                                     const std::function<bool(const DirectoryEntry&)>& visit) {
   std::unique_lock lock(core_->mutex);

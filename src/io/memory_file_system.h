@@ -37,6 +37,7 @@ class MemoryFileSystem : public FileSystem {
   Result<FileInfo> stat_link(const std::string& path) override;
   Result<std::string> read_link(const std::string& path) override;
   Result<void> make_symlink(const std::string& target, const std::string& path) override;
+  Result<void> make_link(const std::string& file, const std::string& path) override;
   Result<void> rename(const std::string& from, const std::string& to,
                       RenameMode mode = RenameMode::kReplace) override;
   Result<void> remove(const std::string& path) override;

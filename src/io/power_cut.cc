@@ -67,6 +67,11 @@ void MemoryDisk::adopt(const MemoryDisk& before, const Tree& tree, InodeId id, I
                        PowerCutDice& dice) {
   const Inode& old = before.at(id);
   Inode& inode = inodes_[id];
+  if (inode.links > 0 && old.kind == FileKind::kFile) {  // By another of its names.
+    ++inode.links;
+    inode.references += 2;
+    return;
+  }
   inode = Inode();
   inode.kind = old.kind;
   inode.target = old.target;
@@ -74,7 +79,7 @@ void MemoryDisk::adopt(const MemoryDisk& before, const Tree& tree, InodeId id, I
   const bool newest = !dice.keeps_nothing() && (dice.keeps_everything() || dice.coin());
   inode.attributes = newest ? old.attributes : old.synced_attributes;
   inode.synced_attributes = inode.attributes;
-  inode.linked = true;
+  inode.links = 1;
   inode.references = 2;  // The tree and the durable tree.
   inode.parent = parent;
   used_blocks_ += inode.content.current().block_count();

@@ -30,6 +30,7 @@ constexpr uint32_t kAheadLocalMax = 8;
 constexpr uint64_t kAheadLocalBytes = 512 * kMiB;
 constexpr uint64_t kSmallBatchBytes = 4 * kMiB;
 constexpr uint64_t kAheadCachedBytes = 12 * kMiB;
+constexpr uint64_t kAheadCopiedBytes = 24 * kMiB;
 constexpr uint64_t kAheadDriveBytes = 128 * kMiB;
 constexpr uint64_t kAheadSmallMax = 256;
 constexpr uint32_t kAheadRemoteMax = 64;
@@ -156,14 +157,18 @@ uint32_t LoaderImpl::enough_ahead() const {
     samples += dataset->samples();
   }
   if (!local) return kAheadRemoteMax;
-  const uint64_t batch = Layout(options_.fields, options_.batch_size).bytes +
-                         options_.batch_size * bytes / std::max<uint64_t>(1, samples);
+  const uint64_t dense = Layout(options_.fields, options_.batch_size).bytes;
+  const uint64_t batch = dense + options_.batch_size * bytes / std::max<uint64_t>(1, samples);
   const auto fit = [&](uint64_t all) { return all / std::max<uint64_t>(1, batch); };
   if (!direct && batch <= kSmallBatchBytes) {
     const uint32_t least = std::min(options_.threads + kAheadMin, kAheadLocalMax);
     return static_cast<uint32_t>(
         std::clamp<uint64_t>(fit(kAheadCachedBytes), least, kAheadLocalMax));
   }
+  // Only copied, not decoded: as fast as memory is, and the CPU's caches are faster.
+  if (!direct && dense < batch / 4)
+    return static_cast<uint32_t>(
+        std::clamp<uint64_t>(fit(kAheadCopiedBytes), kAheadMin, kAheadLocalMax));
   const uint64_t most =
       direct ? std::clamp<uint64_t>(fit(kAheadDriveBytes), kAheadLocalMax, kAheadSmallMax)
              : kAheadLocalMax;
@@ -435,6 +440,8 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
   pipeline.memory_bytes = options.memory_bytes;
   pipeline.threads = options.threads;
   pipeline.on_error = options.on_error;
+  // Of samples from anywhere the first batches would wait for all that is around them.
+  pipeline.fills_page_cache = choice.fits && options.shuffle != Shuffle::kGlobal;
   pipeline.pin = options.pin;
   if (compressed && options.shuffle == Shuffle::kLocal) {
     pipeline.stream_bytes =

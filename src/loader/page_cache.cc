@@ -38,23 +38,23 @@ uint64_t available_memory() {
 }
 
 PageCacheChoice choose_page_cache(PageCache wanted, uint64_t data_bytes, uint64_t memory_bytes) {
+  // Half, because what is free now is not free for ever.
+  const bool fits = data_bytes <= memory_bytes / 2;
   switch (wanted) {
     case PageCache::kBuffered:
-      return {io::CacheMode::kBuffered, "buffered: as asked for"};
+      return {io::CacheMode::kBuffered, fits, "buffered: as asked for"};
     case PageCache::kUncached:
-      return {io::CacheMode::kUncached, "uncached: as asked for"};
+      return {io::CacheMode::kUncached, false, "uncached: as asked for"};
     case PageCache::kDirect:
-      return {io::CacheMode::kDirect, "direct: as asked for"};
+      return {io::CacheMode::kDirect, false, "direct: as asked for"};
     case PageCache::kAuto:
       break;
   }
-  // Half, because what is free now is not free for ever.
-  const bool fits = data_bytes <= memory_bytes / 2;
   const std::string why =
       fmt::format("{} of data {} {} of free memory", format_size(data_bytes),
                   fits ? "fit well in" : "do not fit well in", format_size(memory_bytes));
-  if (fits) return {io::CacheMode::kBuffered, "buffered: " + why};
-  return {io::CacheMode::kDirect, "direct: " + why};
+  if (fits) return {io::CacheMode::kBuffered, true, "buffered: " + why};
+  return {io::CacheMode::kDirect, false, "direct: " + why};
 }
 
 }  // namespace penstock::loader

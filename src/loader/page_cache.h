@@ -15,6 +15,7 @@ uint64_t available_memory();
 
 struct PageCacheChoice {
   io::CacheMode mode = io::CacheMode::kBuffered;
+  bool fits = false;   // Buffered, and all of the data stays there.
   std::string reason;  // "buffered: 12 GiB of data fit in 50 GiB of free memory"
 };
 PageCacheChoice choose_page_cache(PageCache wanted, uint64_t data_bytes,

@@ -82,7 +82,10 @@ Pipeline::Pipeline(PipelineOptions options, BatchWork::Datasets datasets,
   for (const auto& dataset : datasets_) {
     tables_.emplace_back(dataset->shards().size());
     const bool aligned = dataset->local() && dataset->mode() == io::CacheMode::kDirect;
-    if (aligned) rules_.alignment = kDirectAlignment;
+    if (aligned) {
+      rules_.alignment = kDirectAlignment;
+      rules_.piece_max = std::max(rules_.piece_max, kMiB);
+    }
     if (!dataset->local()) {
       rules_.gap_max = 256 * kKiB;
       rules_.piece_max = 4 * kMiB;
@@ -206,19 +209,7 @@ Result<WorkRef> Pipeline::start(BatchOrder order, std::stop_token stop) {
 }
 
 Result<void> Pipeline::wait(BatchWork& batch, Deadline deadline) {
-  std::unique_lock lock(shared_->mutex);
-  const auto ready = [&] { return batch.complete.load() || shared_->stopping; };
-  Deadline say = deadline_in(kSayAfter);
-  while (!shared_->done.wait_until(lock, std::min(deadline, say), ready)) {
-    if (Clock::now() >= deadline) return make_error(ErrorCode::kTimeout, "no batch yet", true);
-    log_warn("a batch is not there yet: storage or decoding is stuck, or very slow",
-             {{"epoch", std::to_string(batch.epoch())},
-              {"step", std::to_string(batch.step())},
-              {"units_left", std::to_string(batch.units_left.load())}});
-    say = deadline_in(kSayAfter);
-  }
-  if (!batch.complete.load()) return make_error(ErrorCode::kClosed, "the loader is closed");
-  lock.unlock();
+  PENSTOCK_TRY(shared_->wait_for(batch, deadline));
   return tell_failures(batch);
 }
 

@@ -40,6 +40,7 @@ struct PipelineOptions {
   io::PinPolicy pin = io::PinPolicy::kIfGpu;
   io::MemoryRegistrar* registrar = nullptr;
   uint64_t stream_bytes = 64 * kMiB;  // Of compressed shards: decompressed, and kept.
+  bool fills_page_cache = false;      // Local data that is read buffered, and fits.
 };
 
 using WorkRef = std::shared_ptr<BatchWork>;

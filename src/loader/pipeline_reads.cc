@@ -85,6 +85,8 @@ void Pipeline::begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
   switch (way_of(*batch, piece)) {
     case Way::kWorker:
       stats->reads.add();
+      if (options_->fills_page_cache)
+        dataset.fill_page_cache(piece.shard, piece.offset, piece.length);
       if (shared_->advise()) dataset.will_need(piece.shard, piece.offset, piece.length);
       return;
     case Way::kFile:

@@ -2,6 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
+#include "base/log.h"
+
 namespace penstock::loader {
 
 namespace {
@@ -49,7 +53,27 @@ void Pipeline::Shared::unit_done(BatchWork& batch) {
   batch.finish();
   const std::lock_guard lock(mutex);
   batch.complete = true;
-  done.notify_all();
+  // Who waits for another would wake up in vain.
+  if (waiting > 1 || awaited == &batch) done.notify_all();
+}
+
+Result<void> Pipeline::Shared::wait_for(const BatchWork& batch, Deadline deadline) {
+  std::unique_lock lock(mutex);
+  const auto ready = [&] { return batch.complete.load() || stopping; };
+  Deadline say = deadline_in(kSayAfter);
+  awaited = &batch;
+  ++waiting;
+  while (!done.wait_until(lock, std::min(deadline, say), ready) && Clock::now() < deadline) {
+    log_warn("a batch is not there yet: storage or decoding is stuck, or very slow",
+             {{"epoch", std::to_string(batch.epoch())},
+              {"step", std::to_string(batch.step())},
+              {"units_left", std::to_string(batch.units_left.load())}});
+    say = deadline_in(kSayAfter);
+  }
+  --waiting;
+  if (batch.complete.load()) return {};
+  if (stopping) return make_error(ErrorCode::kClosed, "the loader is closed");
+  return make_error(ErrorCode::kTimeout, "no batch yet", true);
 }
 
 void Pipeline::Shared::read_begins() {

@@ -21,6 +21,8 @@ struct Pipeline::Shared {
   bool pop(Turn& turn);  // Waits; false when stopping.
   void stop();
   void unit_done(BatchWork& batch);
+  // Until all units of it are done. kTimeout at the deadline, kClosed when stopping.
+  Result<void> wait_for(const BatchWork& batch, Deadline deadline);
   void read_begins();
   // One of the reads of a unit ended. Takes the reference to the batch, and has let go of it before
   // wait_for_reads() goes on: a dataset must not end on a thread of its own.
@@ -41,7 +43,9 @@ struct Pipeline::Shared {
   std::condition_variable done;
   std::deque<Turn> turns;
   bool stopping = false;
-  uint64_t reads = 0;  // Under way.
+  uint64_t reads = 0;                  // Under way.
+  const BatchWork* awaited = nullptr;  // By the last that came to Pipeline::wait(),
+  uint32_t waiting = 0;                // of so many.
   std::shared_ptr<Stats> current = std::make_shared<Stats>();
 
  private:

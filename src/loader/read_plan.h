@@ -38,8 +38,10 @@ struct Unit {
 
 struct ReadRules {
   uint64_t gap_max = 32 * 1024;  // Unwanted bytes that are read along rather than a second read.
-  uint64_t piece_max = 1024 * 1024;  // Neighbours are not read together beyond that.
-  uint64_t unit_min = 256 * 1024;    // Small pieces share a unit until it has so many bytes.
+  // Neighbours are not read together beyond that. What a worker reads from the page cache is so still in
+  // the CPU's when it is decoded.
+  uint64_t piece_max = 256 * 1024;
+  uint64_t unit_min = 256 * 1024;  // Small pieces share a unit until it has so many bytes.
   uint32_t unit_slots_max = 64;
   uint64_t alignment = 1;  // Of offsets and places, where the shard's size allows.
 };

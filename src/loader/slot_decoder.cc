@@ -61,6 +61,16 @@ Result<void> put_tokens(const data::Dataset& dataset, const Field& field,
                       std::span(reinterpret_cast<int64_t*>(out.data()), out.size() / 8));
 }
 
+void prefetch(std::span<const std::byte> bytes) {
+  constexpr size_t kPage = 4096;
+  constexpr size_t kLine = 64;
+  constexpr size_t kLines = 8;
+  for (size_t page = 0; page < bytes.size(); page += kPage) {
+    for (size_t line = 0; line < kLines; ++line)
+      __builtin_prefetch(bytes.data() + std::min(page + line * kLine, bytes.size() - 1));
+  }
+}
+
 Error missing(const Field& field) {
   return make_error(ErrorCode::kNotFound,
                     fmt::format("the sample has no '{}'", fmt::join(field.from, "' or '")));
@@ -106,8 +116,17 @@ Result<void> SlotDecoder::decode(BatchWork& batch, uint32_t slot) {
 Result<void> SlotDecoder::read_tokens(BatchWork& batch, uint32_t slot, size_t field) {
   auto* const tokens = dynamic_cast<TokenDataset*>(&batch.dataset(slot));
   if (tokens == nullptr) return missing(batch.fields()[field]);
+  const uint64_t sample = batch.order().slots[slot].sample;
+  if (const std::span<const std::byte> mapped = tokens->mapped_sample(sample); !mapped.empty()) {
+    // Samples lie anywhere: the beginning of each of its pages is far from the CPU.
+    const uint32_t next = slot + 1;
+    if (next < batch.size() && &batch.dataset(next) == &batch.dataset(slot))
+      prefetch(tokens->mapped_sample(batch.order().slots[next].sample));
+    PENSTOCK_TRY(decode_field(batch, slot, field, mapped));
+    return tokens->check_map();
+  }
   tokens_.resize(tokens->sample_bytes());
-  PENSTOCK_TRY(tokens->read_sample(batch.order().slots[slot].sample, tokens_));
+  PENSTOCK_TRY(tokens->read_sample(sample, tokens_));
   return decode_field(batch, slot, field, tokens_);
 }
 
@@ -154,7 +173,10 @@ Result<void> SlotDecoder::decode_float(const Field& field, std::span<const std::
 Result<void> SlotDecoder::decode_text(BatchWork& batch, uint32_t slot, size_t field,
                                       std::span<const std::byte> bytes) {
   const Field& spec = batch.fields()[field];
-  if (spec.kind == FieldKind::kJson) {
+  if (!spec.path.empty()) {
+    // Whoever delivers it takes it out of the document: here is no room for what is not in the file.
+    PENSTOCK_TRY(json_.read_text(bytes, spec.path));
+  } else if (spec.kind == FieldKind::kJson) {
     PENSTOCK_TRY(json_.check(bytes));
   } else if (!is_utf8(as_text(bytes))) {
     return make_error(ErrorCode::kCorrupt, "not UTF-8: read it as Bytes");

@@ -10,13 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "codec/crc.h"
 #include "store/aws_sigv4.h"
 
 namespace penstock::store {
 
 namespace {
 
-// Eight bytes per step. A 32-bit CRC is computed in the low half of the same 64 bits.
+// Eight bytes per step. ISA-L knows this polynomial from version 2.31 on, which distributions lack.
 class CrcTables {
  public:
   explicit constexpr CrcTables(uint64_t reflected_polynomial) {
@@ -54,8 +55,6 @@ class CrcTables {
   std::array<std::array<uint64_t, 256>, 8> tables_{};
 };
 
-constexpr CrcTables kCrc32(0xEDB88320);
-constexpr CrcTables kCrc32c(0x82F63B78);
 constexpr CrcTables kCrc64Nvme(0x9A6C9329AC4BC9B5);
 
 // Big-endian, as S3 writes it before the base64.
@@ -83,21 +82,13 @@ struct Algorithm {
 // Cheapest first: one is enough.
 constexpr Algorithm kAlgorithms[] = {
     {"x-amz-checksum-crc64nvme", [](auto bytes) { return base64_of(crc64nvme(bytes)); }},
-    {"x-amz-checksum-crc32c", [](auto bytes) { return base64_of(crc32c(bytes)); }},
-    {"x-amz-checksum-crc32", [](auto bytes) { return base64_of(crc32(bytes)); }},
+    {"x-amz-checksum-crc32c", [](auto bytes) { return base64_of(codec::crc32c(bytes)); }},
+    {"x-amz-checksum-crc32", [](auto bytes) { return base64_of(codec::crc32(bytes)); }},
     {"x-amz-checksum-sha256", [](auto bytes) { return to_base64(sha256(bytes)); }},
     {"x-amz-checksum-sha1", [](auto bytes) { return base64_sha1(bytes); }},
 };
 
 }  // namespace
-
-uint32_t crc32(std::span<const std::byte> bytes) {
-  return ~static_cast<uint32_t>(kCrc32.update(0xFFFFFFFF, bytes));
-}
-
-uint32_t crc32c(std::span<const std::byte> bytes) {
-  return ~static_cast<uint32_t>(kCrc32c.update(0xFFFFFFFF, bytes));
-}
 
 uint64_t crc64nvme(std::span<const std::byte> bytes) {
   return ~kCrc64Nvme.update(~uint64_t{0}, bytes);

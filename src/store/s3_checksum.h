@@ -11,8 +11,6 @@
 
 namespace penstock::store {
 
-uint32_t crc32(std::span<const std::byte> bytes);
-uint32_t crc32c(std::span<const std::byte> bytes);
 uint64_t crc64nvme(std::span<const std::byte> bytes);
 
 // Compares a whole object with the x-amz-checksum-* header of its answer, where there is one for

@@ -175,12 +175,9 @@ TEST(S3Backoff, HoldGrowsWhileTheServerInsistsAndShrinksWhenServed) {
   EXPECT_GE(backoff.admit(now) - now, seconds(3)) << "the server's own wait is kept";
 }
 
-TEST(S3Checksum, CheckValuesOfTheStandards) {
+TEST(S3Checksum, CheckValueOfTheStandard) {
   const std::string text = "123456789";
-  const auto bytes = std::as_bytes(std::span(text));
-  EXPECT_EQ(crc32(bytes), 0xCBF43926U);
-  EXPECT_EQ(crc32c(bytes), 0xE3069283U);
-  EXPECT_EQ(crc64nvme(bytes), 0xAE8B14860A799888ULL);
+  EXPECT_EQ(crc64nvme(std::as_bytes(std::span(text))), 0xAE8B14860A799888ULL);
 }
 
 HttpResponse answer_with(const std::string& headers) {

@@ -158,9 +158,9 @@ TEST(Publisher, TheDestructorThrowsAwayWhatWaits) {
 // A full group holds back who brings more, until it was published.
 TEST(Publisher, AddWaitsWhileTheGroupIsFull) {
   FaultyFileSystem fs({}, disk());
+  std::atomic<int> published{0};  // Outlives the publisher, which tells of the last when it ends.
   Publisher publisher(fs, "/d", {},
                       {.files = 2, .age = std::chrono::hours(1), .idle = std::chrono::hours(1)});
-  std::atomic<int> published{0};
   for (int i = 0; i < 20; ++i) {
     publisher.add(stage(fs, i), io::RenameMode::kReplace,
                   [&](const Result<void>& result) { published += result.ok() ? 1 : 0; });

@@ -118,4 +118,39 @@ inline Report run_ok(Place& from, Place& to, const Options& options) {
   return *report;
 }
 
+inline std::string large_text(char seed) {
+  std::string text(100'003, seed);
+  for (size_t i = 0; i < text.size(); i += 97) text[i] = static_cast<char>(i);
+  return text;
+}
+
+// A tree with something of every kind but links.
+inline void fill(io::MemoryFileSystem& fs, const std::string& root) {
+  write_file(fs, root + "/a", "alpha", kTime, 0640);
+  write_file(fs, root + "/d/e/large", large_text('x'), kTime + 1, 0755);
+  write_file(fs, root + "/d/f", "effe", kTime + 2);
+  write_file(fs, root + "/empty", "", kTime);
+  write_file(fs, root + "/odd\n\xff\x01 name", "odd", kTime);
+}
+
+inline std::unique_ptr<Place> memory_place(const Tree& objects) {
+  auto place = store_place(store::make_memory_store());
+  for (const auto& [key, text] : objects) {
+    EXPECT_THAT(place->store->put(key, bytes_of(text)), IsOk());
+  }
+  return place;
+}
+
+inline std::vector<std::string> failed_keys(const Report& report) {
+  std::vector<std::string> keys;
+  for (const Failure& failure : report.failures) keys.push_back(failure.key);
+  return keys;
+}
+
+inline std::vector<std::string> skipped_keys(const Report& report) {
+  std::vector<std::string> keys;
+  for (const Skip& skip : report.skips) keys.push_back(skip.key);
+  return keys;
+}
+
 }  // namespace penstock::sync

@@ -1,70 +1,17 @@
-"""Real power cuts: a file system on a loop image is shut down under a writing store, then mounted.
+"""Real power cuts: a file system on a loop image is shut down under a store that writes."""
 
-The shutdown (FS_IOC_SHUTDOWN without a log flush) drops all that has not reached the device, as a
-power cut does.
-"""
-
-import contextlib
-import fcntl
 import os
 import pathlib
 import random
-import struct
 import subprocess
 import time
 
 import pytest
+from loop_disk import run
 
+pytest_plugins = ["loop_disk"]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WRITER = ROOT / "build/release/tests/powercut/store_writer"
-FS_IOC_SHUTDOWN = 0x8004587D
-NO_LOG_FLUSH = 2
-MAKE = {"ext4": ["mkfs.ext4", "-q", "-F"], "xfs": ["mkfs.xfs", "-q", "-f"]}
-
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a loop image takes root")
-
-
-def run(*command):
-    return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True)
-
-
-class LoopDisk:
-    def __init__(self, folder, kind):
-        self.image = folder / "image"
-        self.place = folder / "mnt"
-        self.place.mkdir()
-        with self.image.open("wb") as image:
-            image.truncate(512 << 20)
-        run(*MAKE[kind], self.image)
-        self.device = run(
-            "losetup", "--find", "--show", "--direct-io=on", self.image
-        ).stdout.strip()
-        self.mount()
-
-    def mount(self):
-        run("mount", self.device, self.place)
-
-    def unmount(self):
-        run("umount", self.place)
-
-    def cut_power(self):
-        fd = os.open(self.place, os.O_RDONLY)
-        try:
-            fcntl.ioctl(fd, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
-        finally:
-            os.close(fd)
-
-    def close(self):
-        with contextlib.suppress(subprocess.CalledProcessError):
-            self.unmount()
-        run("losetup", "--detach", self.device)
-
-
-@pytest.fixture(params=["ext4", "xfs"])
-def disk(request, tmp_path):
-    disk = LoopDisk(tmp_path, request.param)
-    yield disk
-    disk.close()
 
 
 def write_until_cut(disk, address, seed):

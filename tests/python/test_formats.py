@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import random
 import tarfile
 
@@ -132,3 +133,25 @@ def test_npy_arrays_become_one(tmp_path):
     )
     with pytest.raises(ValueError, match=r"float32 \[3, 5\] where float32 \[5, 3\]"):
         next(iter(wrong))
+
+
+def test_texts_inside_json(tmp_path):
+    documents = [
+        {"caption": 'a \u00e9\n"quoted"', "more": {"list": ["x", "y"], "a/b": "z"}},
+        {"caption": "second", "more": {"list": ["p", "q"], "a/b": "r"}},
+        {"caption": 5, "more": {"list": [], "a/b": ""}},
+    ]
+    files = [(f"{i}.json", json.dumps(one).encode()) for i, one in enumerate(documents)]
+    path = tmp_path / "captions.tar"
+    write_tar(path, files)
+    fields = {
+        "caption": penstock.Text("json", key="caption"),
+        "last": penstock.Text("json", key="more.list.1"),
+        "odd": penstock.Text("json", key="/more/a~1b"),
+    }
+    batch = next(iter(penstock.Loader(str(path), fields, batch_size=3, on_error="skip")))
+    assert list(batch["__mask__"]) == [True, True, False]
+    assert batch["caption"] == ['a \u00e9\n"quoted"', "second", None]
+    assert batch["last"] == ["y", "q", None] and batch["odd"] == ["z", "r", None]
+    with pytest.raises(penstock.PenstockError, match="is not a text"):
+        list(penstock.Loader(str(path), fields, batch_size=3))

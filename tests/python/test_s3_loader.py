@@ -1,6 +1,7 @@
 """The loader over a real S3, with and without a disk cache: against the server of tests/s3/run."""
 
 import gzip
+import json
 import os
 import random
 import shutil
@@ -17,22 +18,10 @@ from conftest import BUILD, jpeg, tf_record, write_tar
 from s3_proxy import Proxy
 from test_tokens import write_megatron
 
+pytest_plugins = ["s3_servers"]
+
 FIELDS = {"text": penstock.Bytes("txt"), "label": penstock.Int("cls")}
 MIB = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def s3():
-    boto3 = pytest.importorskip("boto3")
-    from botocore.config import Config
-
-    if "PENSTOCK_TEST_S3" not in os.environ:
-        pytest.skip("needs the server of tests/s3/run")
-    return boto3.client(
-        "s3",
-        endpoint_url=os.environ["PENSTOCK_TEST_S3"],
-        config=Config(signature_version="s3v4", s3={"addressing_style": "path"}),
-    )
 
 
 @pytest.fixture
@@ -341,6 +330,8 @@ def test_s3_without_a_cache_says_what_it_costs(data, upload, proxy, tmp_path, ca
     command = [str(BUILD / "src/cli/penstock"), "load", address, "--batch", "8", "--bytes", "txt"]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert run.stderr.count("every epoch reads") == 1 and "--cache-dir" in run.stderr
-    command += ["--cache-dir", cache]
+    command += ["--cache-dir", cache, "--json"]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "every epoch" not in run.stderr
+    told = json.loads(run.stdout)
+    assert told["cache"]["source_bytes"] > 0 and told["staged"]["failed_bytes"] == 0
