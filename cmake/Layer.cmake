@@ -1,3 +1,13 @@
+# What programs of unit tests, and parts of such, are compiled with.
+function(penstock_test_options target)
+  target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest)
+  target_compile_definitions(${target} PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # Half the time of the compiler would go into optimising what tests run once.
+  target_compile_options(${target} PRIVATE -O0)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # Programs and parts of them alike.
+  penstock_precompile(${target} base_test)
+endfunction()
+
 # penstock_layer(NAME DEPS layers... LIBS libraries...)
 # The library penstock_NAME from src/NAME/*.cc, and NAME_test from src/NAME/*_test.cc beside them.
 function(penstock_layer name)
@@ -12,15 +22,16 @@ function(penstock_layer name)
   list(TRANSFORM ARG_DEPS PREPEND penstock_)
   target_link_libraries(penstock_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS})
 
+  if(PENSTOCK_FUZZ)
+    # The libraries too, not only the fuzz programs: the fuzzer is guided by what it sees executed.
+    target_compile_options(penstock_${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
   penstock_precompile(penstock_${name} penstock_base)
 
   if(PENSTOCK_TESTS AND tests)
     add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE penstock_${name} GTest::gmock_main GTest::gmock GTest::gtest)
-    target_compile_definitions(${name}_test PRIVATE PENSTOCK_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    # Half the time of the compiler would go into optimising what tests run once.
-    target_compile_options(${name}_test PRIVATE -O0)
-    penstock_precompile(${name}_test base_test)
+    penstock_test_options(${name}_test)
+    target_link_libraries(${name}_test PRIVATE penstock_${name} GTest::gmock_main)
     add_dependencies(unit_tests ${name}_test)
     gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120 LABELS ${name})
   endif()

@@ -88,11 +88,7 @@ checkpoint::CheckpointerOptions options_of(const std::string& directory, const n
 
 std::unique_ptr<Checkpointer> open(const std::string& directory, const nb::dict& given) {
   const checkpoint::CheckpointerOptions options = options_of(directory, given);
-  auto opened = [&] {
-    const nb::gil_scoped_release unlocked;
-    return Checkpointer::open(options);
-  }();
-  return unwrap(std::move(opened));
+  return unwrap(unlocked([&] { return Checkpointer::open(options); }));
 }
 
 checkpoint::SaveOptions save_options(std::string name, bool replace, std::string attempt) {
@@ -109,10 +105,7 @@ std::shared_ptr<Save> save(Checkpointer& self, uint64_t step, Flat& flat,
     const nb::gil_scoped_acquire locked;
     return interrupted = PyErr_CheckSignals() != 0;
   };
-  Result<std::shared_ptr<Save>> saved = [&] {
-    const nb::gil_scoped_release unlocked;
-    return self.save(step, flat.state(), options);
-  }();
+  auto saved = unlocked([&] { return self.save(step, flat.state(), options); });
   if (interrupted) throw nb::python_error();
   return unwrap(std::move(saved));
 }
@@ -120,12 +113,8 @@ std::shared_ptr<Save> save(Checkpointer& self, uint64_t step, Flat& flat,
 void commit(Checkpointer& self, uint64_t step, std::string name, bool replace, std::string attempt,
             const std::vector<std::string>& parts, const std::string& tree,
             const std::map<std::string, std::string>& metadata) {
-  const Result<void> done = [&] {
-    const nb::gil_scoped_release unlocked;
-    return self.commit(step, save_options(std::move(name), replace, std::move(attempt)), parts,
-                       tree, metadata);
-  }();
-  unwrap(done);
+  const auto options = save_options(std::move(name), replace, std::move(attempt));
+  unwrap(unlocked([&] { return self.commit(step, options, parts, tree, metadata); }));
 }
 
 using Milestone = Result<void> (Save::*)(Deadline);
@@ -137,10 +126,8 @@ void wait_until(Save& self, std::optional<double> timeout) {
                                      std::chrono::duration<double>(*timeout)))
                                : kNoDeadline;
   while (true) {
-    const Result<void> done = [&] {
-      const nb::gil_scoped_release unlocked;
-      return (self.*kReached)(std::min(end, deadline_in(kLookEvery)));
-    }();
+    const Deadline look = std::min(end, deadline_in(kLookEvery));
+    const Result<void> done = unlocked([&] { return (self.*kReached)(look); });
     const bool looked = !done.ok() && done.error().code == ErrorCode::kTimeout;
     if (!looked || std::chrono::steady_clock::now() >= end) return unwrap(done);
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -156,11 +143,7 @@ void load(Reader& self, const std::vector<size_t>& tensors,
         {tensors[i],
          {reinterpret_cast<std::byte*>(addresses[i]), self.tensors().at(tensors[i]).bytes}});
   }
-  const Result<void> loaded = [&] {
-    const nb::gil_scoped_release unlocked;
-    return self.load(wanted);
-  }();
-  unwrap(loaded);
+  unwrap(unlocked([&] { return self.load(wanted); }));
 }
 
 nb::list tensor_list(const Reader& self) {
@@ -173,11 +156,7 @@ nb::list tensor_list(const Reader& self) {
 }
 
 std::vector<std::string> verify(Reader& self) {
-  std::vector<Error> errors;
-  {
-    const nb::gil_scoped_release unlocked;
-    errors = self.verify();
-  }
+  const std::vector<Error> errors = unlocked([&] { return self.verify(); });
   std::vector<std::string> texts;
   for (const Error& error : errors) texts.push_back(error.detail);
   return texts;
@@ -185,10 +164,8 @@ std::vector<std::string> verify(Reader& self) {
 
 // (step, what is wrong with it or None), newest first.
 nb::list list_checkpoints(const std::string& directory) {
-  const Result<std::vector<checkpoint::Found>> found = [&] {
-    const nb::gil_scoped_release unlocked;
-    return checkpoint::list_checkpoints(file_system(), directory);
-  }();
+  io::FileSystem& fs = file_system();
+  const auto found = unlocked([&] { return checkpoint::list_checkpoints(fs, directory); });
   nb::list list;
   for (const checkpoint::Found& one : unwrap(found)) {
     const nb::object damage = one.damage ? nb::cast(one.damage->detail) : nb::none();
@@ -210,44 +187,19 @@ void bind_checkpoint(nb::module_& module) {
       .def("save", &save)
       .def("refuse",
            [](Checkpointer& self, const std::string& why) {
-             const Result<void> told = [&] {
-               const nb::gil_scoped_release unlocked;
-               return self.refuse(why);
-             }();
-             unwrap(told);
+             unwrap(unlocked([&] { return self.refuse(why); }));
            })
       .def("commit", &commit)
-      .def("drain",
-           [](Checkpointer& self) {
-             const Result<void> drained = [&] {
-               const nb::gil_scoped_release unlocked;
-               return self.drain();
-             }();
-             unwrap(drained);
-           })
+      .def("drain", [](Checkpointer& self) { unwrap(unlocked([&] { return self.drain(); })); })
       .def("remove",
            [](Checkpointer& self, const std::string& name) {
-             const Result<void> removed = [&] {
-               const nb::gil_scoped_release unlocked;
-               return self.remove(name);
-             }();
-             unwrap(removed);
+             unwrap(unlocked([&] { return self.remove(name); }));
            })
       .def("exchange",
            [](Checkpointer& self, const std::string& topic, const std::string& mine) {
-             auto all = [&] {
-               const nb::gil_scoped_release unlocked;
-               return self.exchange(topic, mine);
-             }();
-             return unwrap(std::move(all));
+             return unwrap(unlocked([&] { return self.exchange(topic, mine); }));
            })
-      .def("close", [](Checkpointer& self) {
-        const Result<void> closed = [&] {
-          const nb::gil_scoped_release unlocked;
-          return self.close();
-        }();
-        unwrap(closed);
-      });
+      .def("close", [](Checkpointer& self) { unwrap(unlocked([&] { return self.close(); })); });
   nb::class_<Reader>(module, "Reader")
       .def_prop_ro("step", &Reader::step)
       .def_prop_ro("path", [](const Reader& self) { return self.path(); })
@@ -259,19 +211,9 @@ void bind_checkpoint(nb::module_& module) {
   module.def("open_checkpointer", &open);
   nb::class_<checkpoint::Replica>(module, "Replica")
       .def("steps",
-           [](checkpoint::Replica& self) {
-             auto steps = [&] {
-               const nb::gil_scoped_release unlocked;
-               return self.steps();
-             }();
-             return unwrap(std::move(steps));
-           })
+           [](checkpoint::Replica& self) { return unwrap(unlocked([&] { return self.steps(); })); })
       .def("open", [](checkpoint::Replica& self, uint64_t step) {
-        auto reader = [&] {
-          const nb::gil_scoped_release unlocked;
-          return checkpoint::open_source(self.source(step), step);
-        }();
-        return unwrap(std::move(reader));
+        return unwrap(unlocked([&] { return checkpoint::open_source(self.source(step), step); }));
       });
   module.def("open_replica", [](const std::string& address) {
     return unwrap(checkpoint::Replica::open(address, file_system()));

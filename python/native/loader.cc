@@ -11,6 +11,7 @@
 #include "native/batch.h"
 #include "native/errors.h"
 #include "native/open_aside.h"
+#include "native/waiting.h"
 #include "penstock/loader.h"
 
 namespace nb = nanobind;
@@ -26,13 +27,6 @@ using loader::LoaderOptions;
 
 double seconds(Nanoseconds time) {
   return std::chrono::duration<double>(time).count();
-}
-
-// What may wait, without the GIL.
-template <typename Work>
-auto unlocked(const Work& work) {
-  const nb::gil_scoped_release released;
-  return work();
 }
 
 void bind_image_spec(nb::module_& module) {

@@ -13,14 +13,18 @@ namespace penstock::python {
 
 inline constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(100);
 
+// What may wait, without the GIL.
+template <typename Work>
+auto unlocked(const Work& work) {
+  const nanobind::gil_scoped_release released;
+  return work();
+}
+
 // Calls `wait(deadline)` until it answers something else than kTimeout.
 template <typename T, typename Wait>
 Result<T> wait_for_signals(const Wait& wait) {
   while (true) {
-    Result<T> answer = [&] {
-      const nanobind::gil_scoped_release unlocked;
-      return wait(deadline_in(kLookEvery));
-    }();
+    Result<T> answer = unlocked([&] { return wait(deadline_in(kLookEvery)); });
     if (answer.ok() || answer.error().code != ErrorCode::kTimeout) return answer;
     if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
   }

@@ -1,17 +1,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <system_error>
 #include <thread>
 
 #include "base/bounded_queue.h"
 #include "base/gate.h"
+#include "base/log.h"
 #include "base/rate_limiter.h"
+#include "base/sanitized.h"
 #include "base/thread_pool.h"
+#include "penstock/units.h"
 
 namespace penstock {
 namespace {
@@ -123,6 +129,56 @@ TEST(ThreadPool, RunsEverythingThenStops) {
   pool.stop();
   EXPECT_EQ(ran, 100);
   EXPECT_FALSE(pool.submit([&] { ran++; }));
+}
+
+// Threads need address space for their stacks, so a limit on that refuses some of them, root's too.
+class FewThreads : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "sanitizers need the address space";
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &before_), 0);
+  }
+  void TearDown() override {
+    if (!kSanitized) setrlimit(RLIMIT_AS, &before_);
+  }
+  // Of 64 MiB each, while nothing else needs any.
+  void leave_room_for(size_t threads) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 64 * kMiB);
+    pthread_setattr_default_np(&attributes);
+    std::ifstream statm("/proc/self/statm");
+    rlim_t pages = 0;
+    statm >> pages;
+    const rlim_t room = threads * 64 * kMiB + 32 * kMiB;
+    const rlimit limit{.rlim_cur = pages * 4096 + room, .rlim_max = before_.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  }
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST_F(FewThreads, ThePoolGoesOnWithThoseThatStarted) {
+  std::vector<std::string> lines;
+  set_log_sink([&](std::string_view line) { lines.emplace_back(line); });
+  leave_room_for(3);
+  std::atomic<int> ran = 0;
+  {
+    ThreadPool pool("few", 50, 4);
+    EXPECT_GE(pool.threads(), 1u);
+    EXPECT_LE(pool.threads(), 3u);
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(pool.submit([&] { ++ran; }));
+  }
+  set_log_sink({});
+  EXPECT_EQ(ran, 100);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], testing::HasSubstr("ulimit -u"));
+}
+
+TEST_F(FewThreads, WithoutAnyThePoolThrows) {
+  leave_room_for(0);
+  EXPECT_THROW(ThreadPool("none", 2, 4), std::system_error);
 }
 
 TEST(ThreadPool, NamesItsThreads) {

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <system_error>
+
+#include "base/log.h"
 
 namespace penstock {
 
@@ -42,10 +45,22 @@ ThreadPool::ThreadPool(std::string name, size_t threads, size_t queue_capacity)
     : queue_(queue_capacity) {
   threads_.reserve(threads);
   for (size_t i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, label = fmt::format("{}-{}", name, i)] {
+    if (!start(fmt::format("{}-{}", name, i))) break;
+  }
+}
+
+bool ThreadPool::start(const std::string& label) {
+  try {
+    threads_.emplace_back([this, label] {
       set_thread_name(label);
       run();
     });
+    return true;
+  } catch (const std::system_error& error) {
+    if (threads_.empty()) throw;
+    log_warn("fewer threads than wanted could be started: see ulimit -u and the cgroup's pids.max",
+             {{"threads", threads_.size()}, {"refused", label}, {"why", error.what()}});
+    return false;
   }
 }
 

@@ -20,7 +20,9 @@ size_t available_cores();
 // Threads: submit() from any thread; from a task only with try_submit(), or a full queue waits for
 // itself.
 // Stopping: stop() refuses new tasks, runs those queued, joins. The destructor stops.
-// Failure: a task must not throw; one that does ends the process.
+// Failure: a task must not throw; one that does ends the process. Where not all threads can be
+// started it goes on with those that were, and says so; without any, the constructor throws
+// std::system_error.
 class ThreadPool {
  public:
   using Task = std::function<void()>;
@@ -39,6 +41,7 @@ class ThreadPool {
   size_t threads() const { return threads_.size(); }
 
  private:
+  bool start(const std::string& label);
   void run() noexcept;
 
   BoundedQueue<Task> queue_;

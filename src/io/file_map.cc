@@ -4,6 +4,8 @@
 #include "io/file_map.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -29,13 +31,18 @@ std::array<Region, kRegions> regions;
 std::mutex regions_mutex;  // Of those who add regions.
 struct sigaction previous;
 
+// By the system call itself: what stands before mmap() in a process (a sanitizer, a profiler) need not
+// be fit for a signal handler, and would take other readers of this page for a race.
+bool map_zeros(uintptr_t page) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  return syscall(SYS_mmap, page, kPage, PROT_READ, flags, -1, 0) != -1;
+}
+
 bool replace_page(uintptr_t address) {
   for (Region& region : regions) {
     const uintptr_t begin = region.begin.load(std::memory_order_acquire);
     if (begin == 0 || address < begin || address >= region.end.load()) continue;
-    void* const page = reinterpret_cast<void*>(address / kPage * kPage);
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    if (mmap(page, kPage, PROT_READ, flags, -1, 0) == MAP_FAILED) return false;
+    if (!map_zeros(address / kPage * kPage)) return false;
     region.lost = true;
     return true;
   }

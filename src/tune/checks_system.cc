@@ -76,7 +76,7 @@ Finding io_uring_switched_off(uint64_t disabled) {
       disabled == 1 ? "kernel.io_uring_disabled=1: only for root and kernel.io_uring_group"
                     : fmt::format("switched off: kernel.io_uring_disabled={}", disabled));
   finding.advice.clear();
-  finding.commands.push_back("sysctl -w kernel.io_uring_disabled=0");
+  finding.commands.emplace_back("sysctl -w kernel.io_uring_disabled=0");
   finding.config.push_back(
       {"/etc/sysctl.d/60-penstock.conf", "kernel.io_uring_disabled = 0", "", false});
   return finding;
