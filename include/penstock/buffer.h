@@ -111,4 +111,8 @@ class BufferProvider : public std::enable_shared_from_this<BufferProvider> {
   virtual void give_back(Buffer& buffer) = 0;
 };
 
+// Memory that somebody else made and that is about to be read into: where nothing was written yet, pages
+// come huge if the system has such, and a device transfers them in few pieces. A wish; nothing fails.
+void prefer_huge_pages(std::span<std::byte> memory);
+
 }  // namespace penstock::io

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "checkpoint/safetensors.h"
+#include "native/dlpack.h"
 
 namespace nb = nanobind;
 
@@ -56,6 +57,17 @@ nb::object call(const nb::handle& object, const nb::object& name) {
   return checked(PyObject_CallMethodNoArgs(object.ptr(), name.ptr()));
 }
 
+// The collector would look at all that is there again and again, for the pairs of large dicts.
+class WithoutCollector {
+ public:
+  ~WithoutCollector() {
+    if (was_on_) PyGC_Enable();
+  }
+
+ private:
+  const bool was_on_ = PyGC_Disable() != 0;
+};
+
 class Recursion {
  public:
   Recursion() {
@@ -75,9 +87,14 @@ class Walk {
         strided_(helper.attr("strided")),
         plain_(nb::cast<nb::tuple>(helper.attr("plain"))),
         tuples_(nb::cast<nb::tuple>(helper.attr("tuples"))),
-        ordered_(helper.attr("ordered")) {}
+        ordered_(helper.attr("ordered")) {
+    for (size_t i = 0; i < plain_.size(); ++i) {
+      if (const DlLook look = dl_look(plain_[i])) looks_.emplace(plain_[i].ptr(), look);
+    }
+  }
 
   void run(const nb::object& state) {
+    const WithoutCollector paused;
     node(state, "");
     place();
   }
@@ -113,7 +130,9 @@ class Walk {
   void key(const nb::handle& key, std::string_view path);
   void ordered(const nb::handle& value, std::string_view path);
   void tensor(const nb::handle& value, std::string_view path);
-  std::optional<Found> simple_tensor(const nb::handle& value, std::string_view path);
+  std::optional<Found> simple_tensor(const nb::handle& value);
+  std::optional<Found> looked_at(const nb::handle& value);
+  std::optional<Found> asked(const nb::handle& value);
   void find_same(std::span<const size_t> at_one_address);
   void special_tensor(const nb::handle& value, std::string_view path);
   void place();
@@ -126,6 +145,8 @@ class Walk {
   const nb::dict dtypes_;     // {torch's: ours}
   const nb::object strided_;  // torch.strided, or None.
   const nb::tuple plain_;     // Classes of tensors that are no more than their memory.
+  std::unordered_map<const PyObject*, DlLook>
+      looks_;                 // By class, of those in plain_ that have one.
   const nb::tuple tuples_;    // tuple, torch.Size
   const nb::object ordered_;  // collections.OrderedDict
   const Names names_;
@@ -228,6 +249,8 @@ void Walk::items(const nb::handle& list, std::string_view path) {
 }
 
 void Walk::pairs(const nb::object& items, std::string_view path) {
+  const auto count = static_cast<size_t>(PyList_GET_SIZE(items.ptr()));
+  if (count > found_.capacity() / 2) found_.reserve(found_.size() + count);
   text_ += "[";
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items.ptr()); ++i) {
     PyObject* const pair = PyList_GET_ITEM(items.ptr(), i);
@@ -261,14 +284,45 @@ void Walk::ordered(const nb::handle& value, std::string_view path) {
   text_ += "}";
 }
 
-std::optional<Walk::Found> Walk::simple_tensor(const nb::handle& value, std::string_view path) {
+// A dense tensor that is no more than its memory, on the host or a GPU.
+std::optional<Walk::Found> Walk::simple_tensor(const nb::handle& value) {
+  std::optional<Found> found = looks_.empty() ? asked(value) : looked_at(value);
+  if (!found || call(value, names_.is_neg).ptr() == Py_True) return std::nullopt;
+  const Result<uint64_t> bytes = checkpoint::tensor_bytes(found->dtype, found->shape);
+  if (!bytes.ok()) return std::nullopt;
+  if (*bytes == 0) found->begin = 0;
+  found->end = found->begin + *bytes;
+  found->simple = true;
+  return found;
+}
+
+std::optional<Walk::Found> Walk::looked_at(const nb::handle& value) {
+  DlTensor tensor;
+  const auto look = looks_.find(value.type().ptr());
+  if (look == looks_.end()) return asked(value);
+  if (look->second(value.ptr(), &tensor) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  Found found;
+  found.dtype = dtype_name(tensor);
+  const bool on_host = tensor.device_type == kDlCpu;
+  if (found.dtype.empty() || (!on_host && tensor.device_type != kDlCuda)) return asked(value);
+  if (!is_contiguous(tensor)) return std::nullopt;
+  found.shape.assign(tensor.shape, tensor.shape + tensor.dimensions);
+  found.begin = reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset;
+  if (!on_host) found.device = tensor.device_id;
+  return found;
+}
+
+// Where there is no such call, and of what it does not know.
+std::optional<Walk::Found> Walk::asked(const nb::handle& value) {
   if (!get(value, names_.layout).is(strided_)) return std::nullopt;
   PyObject* const name = PyDict_GetItem(dtypes_.ptr(), get(value, names_.dtype).ptr());
   if (name == nullptr) return std::nullopt;
   const bool on_host = get(value, names_.is_cpu).ptr() == Py_True;
   if (!on_host && get(value, names_.is_cuda).ptr() != Py_True) return std::nullopt;
   if (call(value, names_.is_contiguous).ptr() != Py_True) return std::nullopt;
-  if (call(value, names_.is_neg).ptr() == Py_True) return std::nullopt;
   Found found;
   found.dtype = text_of(name);
   if (found.dtype == "C64" && call(value, names_.is_conj).ptr() == Py_True) return std::nullopt;
@@ -276,20 +330,16 @@ std::optional<Walk::Found> Walk::simple_tensor(const nb::handle& value, std::str
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.ptr()); ++i)
     found.shape.push_back(PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(shape.ptr(), i)));
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  const Result<uint64_t> bytes = checkpoint::tensor_bytes(found.dtype, found.shape);
-  if (!bytes.ok()) return std::nullopt;
-  if (*bytes > 0) found.begin = nb::cast<uintptr_t>(call(value, names_.data_ptr));
-  found.end = found.begin + *bytes;
+  found.begin = nb::cast<uintptr_t>(call(value, names_.data_ptr));
   if (!on_host) found.device = nb::cast<int32_t>(call(value, names_.get_device));
-  found.simple = true;
-  found.value = nb::borrow(value);
-  found.path = path;
   return found;
 }
 
 void Walk::tensor(const nb::handle& value, std::string_view path) {
-  std::optional<Found> found = simple_tensor(value, path);
+  std::optional<Found> found = simple_tensor(value);
   if (!found) return special_tensor(value, path);
+  found->value = nb::borrow(value);
+  found->path = path;
   found->same_as = found_.size();
   gaps_.push_back({text_.size(), found_.size()});
   found_.push_back(std::move(*found));

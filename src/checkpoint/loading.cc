@@ -101,6 +101,21 @@ class ReadPlan {
   std::vector<Read> straight_;
 };
 
+// Tensors that were just made lie one behind the other, and a huge page may hold parts of several.
+void prefer_huge_pages(std::span<const Range> wanted) {
+  std::vector<std::span<std::byte>> targets;
+  targets.reserve(wanted.size());
+  for (const Range& range : wanted) targets.push_back(range.into);
+  std::ranges::sort(targets, {}, [](const auto& target) { return target.data(); });
+  for (size_t i = 0; i < targets.size();) {
+    std::byte* const begin = targets[i].data();
+    std::byte* end = begin + targets[i].size();
+    for (++i; i < targets.size() && targets[i].data() <= end + kGapBytesMax; ++i)
+      end = std::max(end, targets[i].data() + targets[i].size());
+    io::prefer_huge_pages({begin, end});
+  }
+}
+
 // Threads that take reads in turn, until all are done or one failed.
 class Loading {
  public:
@@ -173,6 +188,7 @@ class Loading {
 Result<void> load_ranges(Source& source, const std::vector<std::string>& files,
                          std::span<const Range> wanted,
                          const std::function<void(size_t)>& complete) {
+  prefer_huge_pages(wanted);
   const std::vector<Read> reads = ReadPlan(wanted).take();
   std::vector<std::atomic<uint32_t>> left(wanted.size());
   std::vector<std::unique_ptr<SourceFile>> open(files.size());

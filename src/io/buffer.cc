@@ -386,4 +386,12 @@ Result<std::shared_ptr<BufferProvider>> BufferProvider::create(const BufferOptio
   return std::shared_ptr<BufferProvider>(std::make_shared<SlabProvider>(options, cuda));
 }
 
+void prefer_huge_pages(std::span<std::byte> memory) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data());
+  const uintptr_t first = (begin + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const uintptr_t last = (begin + memory.size()) / kPageBytes * kPageBytes;
+  if (first + kHugePageBytes > last) return;
+  (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+}
+
 }  // namespace penstock::io

@@ -38,7 +38,8 @@ def test_kinds_of_dict_come_back_as_documented(tmp_path):
     counted = collections.Counter("abba")
     filled = collections.defaultdict(list, {"x": [1]})
     ordered = collections.OrderedDict(b=1, a=2)
-    back = round_trip(tmp_path, {"c": counted, "d": filled, "o": ordered, "s": torch.Size((2, 3))})
+    state = {"c": counted, "d": filled, "o": ordered, "s": torch.Size((2, 3))}
+    back = round_trip(state, tmp_path)
     assert [type(back[name]) for name in "cdos"] == [dict, dict, collections.OrderedDict, tuple]
     assert back["c"] == {"a": 2, "b": 2} and back["d"] == {"x": [1]}
     assert list(back["o"]) == ["b", "a"] and back["s"] == (2, 3)
