@@ -1,6 +1,7 @@
-// Replays arbitrary bytes as the segments of a journal: never a crash, nothing read outside of them, no
-// memory beyond them; and what was replayed is replayed again, and can be added to. Checksums keep almost
-// all bytes from being looked at, so they are made right where the input says so.
+// Replays arbitrary bytes as the segments of a journal: never a crash, nothing read outside of
+// them, no memory beyond them; and what was replayed is replayed again, and can be added to.
+// Checksums keep almost all bytes from being looked at, so they are made right where the input says
+// so.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -56,8 +57,8 @@ JournalOptions fuzz_options() {
   return options;
 }
 
-// A record as the input says: mostly one that follows, sometimes with absurd numbers or lengths, or with a
-// byte changed after the checksum was made.
+// A record as the input says: mostly one that follows, sometimes with absurd numbers or lengths, or
+// with a byte changed after the checksum was made.
 uint64_t put_record(Input& input, std::span<std::byte> file, uint64_t offset, uint64_t& sequence,
                     const SegmentIdentity& identity) {
   const uint8_t kind = input.byte();

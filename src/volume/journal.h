@@ -1,18 +1,19 @@
-// The ordered journal of a volume's owner: what was acknowledged and is not yet committed, on a local
-// drive. docs/formats/journal.md gives the bytes.
+// The ordered journal of a volume's owner: what was acknowledged and is not yet committed, on a
+// local drive. docs/formats/journal.md gives the bytes.
 //
-// Records are appended to segments, files of a fixed size that are allocated before and used again, so
-// that an append neither runs out of space nor waits for new pages. What append() returned survives the
-// death of the process; what sync() returned survives a power cut. After either, replay() gives every
-// record that survived, from the oldest that was not released, in order and without a gap: what comes
-// behind the first one that is not whole does not count, unless it proves that the missing one had been
-// synced; then the journal is damaged, and says so rather than lose it. (What is damaged in the very last records,
-// with nothing appended since they were synced, looks like a power cut and is cut off.)
+// Records are appended to segments, files of a fixed size that are allocated before and used again,
+// so that an append neither runs out of space nor waits for new pages. What append() returned
+// survives the death of the process; what sync() returned survives a power cut. After either,
+// replay() gives every record that survived, from the oldest that was not released, in order and
+// without a gap: what comes behind the first one that is not whole does not count, unless it proves
+// that the missing one had been synced; then the journal is damaged, and says so rather than lose
+// it. (What is damaged in the very last records, with nothing appended since they were synced,
+// looks like a power cut and is cut off.)
 //
 // A record may carry content of files, which can be read again from its place until it is released.
 //
-// Threads: all calls from any thread. Appends take turns and keep their order; syncs that wait at the
-// same time share one. Each segment takes a file descriptor.
+// Threads: all calls from any thread. Appends take turns and keep their order; syncs that wait at
+// the same time share one. Each segment takes a file descriptor.
 #pragma once
 
 #include <array>
@@ -52,38 +53,42 @@ class Journal {
   // Of an operation, with the content it brings along, if any.
   static constexpr size_t kRecordBytesMax = 2 * kMiB;
 
-  // In `directory`, which is made when missing. The caller sees to it that there is one owner. Nothing is
-  // accepted before replay() was called. kInvalid: of another volume, or bad options; kUnsupported: written by a
-  // newer version. `fs` outlives it.
+  // In `directory`, which is made when missing. The caller sees to it that there is one owner.
+  // Nothing is accepted before replay() was called. kInvalid: of another volume, or bad options;
+  // kUnsupported: written by a newer version. `fs` outlives it.
   static Result<std::unique_ptr<Journal>> open(io::FileSystem& fs, std::string directory,
                                                const JournalOptions& options);
   // Syncs nothing.
   ~Journal();
 
-  // Calls `visit` for every record after `committed`, in order, makes them durable, and cuts off what
-  // lies behind the last one. Those up to `committed` count as released; where that is more than there are, the
-  // next record comes behind it. Once, before anything else.
-  // An error of `visit` ends it, and is returned. kCorrupt: a record that was synced is missing or
-  // damaged. After either nothing was changed, and what was visited before does not count. kIo,
-  // kNoSpace and the like: open it again to try again.
+  // Calls `visit` for every record after `committed`, in order, makes them durable, and cuts off
+  // what lies behind the last one. Those up to `committed` count as released; where that is more
+  // than there are, the next record comes behind it. Once, before anything else. An error of
+  // `visit` ends it, and is returned. kCorrupt: a record that was synced is missing or damaged.
+  // After either nothing was changed, and what was visited before does not count. kIo, kNoSpace and
+  // the like: open it again to try again.
   using Visit = std::function<Result<void>(const JournalPlace&, std::span<const std::byte> record,
                                            std::span<const std::byte> content)>;
   Result<void> replay(uint64_t committed, const Visit& visit);
 
-  // kBusy at the limit: release() something, then try again. kNoSpace: the drive is full; nothing was
-  // written. After kIo nothing is accepted any more, and the next replay() may find this record or not.
+  // kBusy at the limit: release() something, then try again. kNoSpace: the drive is full; nothing
+  // was written. After kIo nothing is accepted any more, and the next replay() may find this record
+  // or not.
   Result<JournalPlace> append(std::span<const std::byte> record,
                               std::span<const std::byte> content = {});
-  // Everything appended before the call is durable on return. A failure is final, as of fsync(): all
-  // calls answer kIo from then on. The next replay() gives what can still be read, and writes it anew.
+  // Everything appended before the call is durable on return. A failure is final, as of fsync():
+  // all calls answer kIo from then on. The next replay() gives what can still be read, and writes
+  // it anew.
   Result<void> sync();
   // The content of a record that is not released, verified. `into` is as long as a part of it, from
-  // `content_offset` on. kNotFound: its segment was released; one that is being read is not used again.
+  // `content_offset` on. kNotFound: its segment was released; one that is being read is not used
+  // again.
   Result<void> read(const JournalPlace& place, uint64_t content_offset, std::span<std::byte> into);
-  // Records up to this one are not needed any more: what they did is durable elsewhere, and no replay will ask for
-  // them. Segments that hold only such are used again, but for the newest, and for those that `keep` (asked with their
-  // number, without a lock; it must not call release()) says hold content that is still referred to. Those are asked for
-  // again each time, and last as long as this object: the next replay() gives them up.
+  // Records up to this one are not needed any more: what they did is durable elsewhere, and no
+  // replay will ask for them. Segments that hold only such are used again, but for the newest, and
+  // for those that `keep` (asked with their number, without a lock; it must not call release())
+  // says hold content that is still referred to. Those are asked for again each time, and last as
+  // long as this object: the next replay() gives them up.
   Result<void> release(uint64_t sequence, const std::function<bool(uint64_t segment)>& keep = {});
 
   struct Usage {

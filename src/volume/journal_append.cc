@@ -55,8 +55,8 @@ Result<JournalPlace> Journal::Impl::append(std::span<const std::byte> record,
                       fmt::format("a journal record of {} bytes does not fit in a segment of {}",
                                   total, format_size(options_.segment_bytes)));
   }
-  // Copied and hashed before the turn comes, by as many threads as append; and with room for zeros up
-  // to the end of a page.
+  // Copied and hashed before the turn comes, by as many threads as append; and with room for zeros
+  // up to the end of a page.
   Bytes buffer = take_buffer(total + kPageBytes);
   const RecordHeader header = write_body(std::span(buffer).first(total), record, content);
   Result<JournalPlace> place = write_record(buffer, header);
@@ -76,8 +76,8 @@ Result<JournalPlace> Journal::Impl::write_record(Bytes& buffer, RecordHeader hea
   }
   header.time_ns = now_ns();
   write_record_header(buffer, header, segment.identity().seed(segment.end));
-  // A page is written in full the first time: for less, the kernel would have to read what is left in
-  // it of the segment that the file was before.
+  // A page is written in full the first time: for less, the kernel would have to read what is left
+  // in it of the segment that the file was before.
   const uint64_t end = segment.end + total;
   const uint64_t write_end = end > segment.touched ? page_end(end) : end;
   const uint64_t padding = write_end - end;
@@ -96,8 +96,8 @@ Result<JournalPlace> Journal::Impl::write_record(Bytes& buffer, RecordHeader hea
   return place;
 }
 
-// Where the file system took space for a write after all, and had none, the journal goes on. But the
-// record may be there in full, and must not come back.
+// Where the file system took space for a write after all, and had none, the journal goes on. But
+// the record may be there in full, and must not come back.
 Error Journal::Impl::undo_write(Segment& segment, const Error& error) {
   if (error.code == ErrorCode::kIo) return refused(error);
   const std::array<std::byte, kRecordHeaderBytes> zeros{};

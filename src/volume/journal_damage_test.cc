@@ -1,5 +1,5 @@
-// Flipped bits and cut files: never wrong bytes, and nothing that is known to have been durable is lost
-// in silence.
+// Flipped bits and cut files: never wrong bytes, and nothing that is known to have been durable is
+// lost in silence.
 #include "volume/journal_test_support.h"
 
 namespace penstock::volume {
@@ -35,7 +35,9 @@ struct Three {
     const auto journal = ready_journal(fs);
     for (uint64_t i = 0; i < 3; ++i) {
       entries.push_back({random_bytes(50 + i, i), random_bytes(101 + i, i + 10)});
-      if (i == 2 && proved) EXPECT_THAT(journal->sync(), IsOk());
+      if (i == 2 && proved) {
+        EXPECT_THAT(journal->sync(), IsOk());
+      }
       places.push_back(*append(*journal, entries.back()));
     }
     EXPECT_THAT(fs.sync_file_system("/"), IsOk());
@@ -113,7 +115,9 @@ TEST(JournalDamage, WhatLiesBehindTheEndIsCutOffForGood) {
 void fill_segments(io::FileSystem& fs) {
   const auto journal = ready_journal(fs);
   for (uint64_t i = 0; i < 13; ++i) {
-    if (i == 12) ASSERT_THAT(journal->sync(), IsOk());
+    if (i == 12) {
+      ASSERT_THAT(journal->sync(), IsOk());
+    }
     ASSERT_THAT(journal->append(random_bytes(10, i), random_bytes(15'000, i)), IsOk());
   }
   ASSERT_THAT(fs.sync_file_system("/"), IsOk());
@@ -159,6 +163,7 @@ TEST(JournalDamage, ReadVerifiesWhatItReads) {
   MemoryFileSystem fs;
   JournalOptions options = small_options();
   options.segment_bytes = kMiB;
+  options.limit_bytes = 16 * kMiB;
   const auto journal = ready_journal(fs, options);
   const Bytes content = random_bytes(3 * kPieceBytes + 100, 1);
   const auto place = journal->append(bytes_of("record"), content);

@@ -1,5 +1,5 @@
-// Every call that can fail does, and the power goes at every call: what was synced is there, what is there was
-// appended, byte for byte, and the journal goes on.
+// Every call that can fail does, and the power goes at every call: what was synced is there, what
+// is there was appended, byte for byte, and the journal goes on.
 #include "io/faulty_file_system.h"
 #include "volume/journal_test_support.h"
 
@@ -88,7 +88,7 @@ TEST(JournalFaults, ThePowerMayGoAtAnyCall) {
     Ledger ledger;
     use(fs, ledger);
     ledger.power_was_cut();
-    for (uint64_t seed = 0; seed < 14; ++seed) {
+    for (uint64_t seed = 0; seed < 10; ++seed) {
       SCOPED_TRACE(fmt::format("cut at {}, seed {}: {}", n, seed,
                                fs.fault_hit() ? fs.trace()[n - 1] : "none"));
       const auto disk = fs.power_cut(seed);
@@ -106,7 +106,7 @@ TEST(JournalFaults, ThePowerMayGoAgainWhileReplaying) {
   Ledger ledger;
   use(first, ledger);
   ledger.power_was_cut();
-  for (uint64_t seed = 0; seed < 24; ++seed) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
     for (uint64_t n = 1;; ++n) {
       FaultyFileSystem fs({.cut_at = n}, first.power_cut(seed));
       Ledger second = ledger;

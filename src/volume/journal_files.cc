@@ -13,8 +13,9 @@ namespace {
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
 
-// On return `path` is there and its name durable, and so is each that had to be made on the way. One
-// that is found may have been made by somebody who died before the sync: its name is synced too.
+// On return `path` is there and its name durable, and so is each that had to be made on the way.
+// One that is found may have been made by somebody who died before the sync: its name is synced
+// too.
 Result<void> make_durably(io::FileSystem& fs, const std::string& path) {
   const std::string parent = io::parent_path(path);
   const Result<io::FileInfo> there = fs.stat(path);

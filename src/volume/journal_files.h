@@ -1,6 +1,6 @@
 // The files of a journal: names, and how one comes into use and goes out of it.
 //
-//   DIR/segment-N      in use. It has this name only with a durable header that says the same number.
+//   DIR/segment-N      in use. It has this name only with a durable header of the same number.
 //   DIR/spare-N        out of use, to be used again; whatever is in it counts for nothing.
 //   DIR/unfinished-N   being made.
 //
@@ -68,8 +68,8 @@ class JournalFiles {
   Result<SegmentRef> open_segment(uint64_t number);
 
   // A file of exactly header.bytes, with that header, in use under header.number; on return both
-  // survive a power cut. Made anew, unless a spare is given. On kNoSpace and the like nothing has changed but
-  // for what is in the spare.
+  // survive a power cut. Made anew, unless a spare is given. On kNoSpace and the like nothing has
+  // changed but for what is in the spare.
   Result<SegmentRef> put_into_use(const SegmentHeader& header, Spare* spare);
   // Renames a segment to a spare. Durable, and safe to be written to, after sync_names().
   Result<void> set_aside(uint64_t number);

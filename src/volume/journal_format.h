@@ -90,13 +90,14 @@ void write_segment_header(std::span<std::byte> out, const SegmentHeader& header)
 Result<SegmentHeader> parse_segment_header(std::span<const std::byte> bytes);
 
 // Writes all of a record but its header, whose lengths and sums are set, to its place in `out` of
-// total_bytes(), padding included. This is most of the work, and depends on no place: it is done before
-// a writer's turn comes.
+// total_bytes(), padding included. This is most of the work, and depends on no place: it is done
+// before a writer's turn comes.
 RecordHeader write_body(std::span<std::byte> out, std::span<const std::byte> record,
                         std::span<const std::byte> content);
 // The header to the front of `out`, with its checksum.
 void write_record_header(std::span<std::byte> out, RecordHeader header, uint64_t seed);
-// The header of a record with this seed, undamaged and making sense. What follows was not looked at.
+// The header of a record with this seed, undamaged and making sense. What follows was not looked
+// at.
 std::optional<RecordHeader> parse_record_header(std::span<const std::byte> bytes, uint64_t seed);
 
 // A whole record, its header included.

@@ -44,7 +44,8 @@ std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
-// The bytes of the example in the page whose first line begins with `offset`: "OFFSET  BYTES  words".
+// The bytes of the example in the page whose first line begins with `offset`: "OFFSET  BYTES
+// words".
 std::string example_in_docs(const std::string& heading) {
   std::ifstream file(std::string(PENSTOCK_SOURCE_DIR) + "/docs/formats/journal.md");
   std::stringstream text;

@@ -1,8 +1,8 @@
 // The inside of a Journal.
 //
 // Locks, in this order: turn_ (one appends, or replays), releasing_ (one releases), state_ (never
-// held over a call of the file system). What a record claims to be synced was so before it is appended; `last_` is raised
-// when the record is written, so whoever syncs covers it.
+// held over a call of the file system). What a record claims to be synced was so before it is
+// appended; `last_` is raised when the record is written, so whoever syncs covers it.
 #pragma once
 
 #include <condition_variable>

@@ -49,9 +49,9 @@ Result<void> Journal::Impl::replay(uint64_t committed, const Visit& visit) {
   return {};
 }
 
-// The dead process may have had syncs that failed, after which the pages look clean: a mere sync would
-// promise what is not on the drive. The same bytes in the same place change nothing, whatever of it a
-// power cut keeps.
+// The dead process may have had syncs that failed, after which the pages look clean: a mere sync
+// would promise what is not on the drive. The same bytes in the same place change nothing, whatever
+// of it a power cut keeps.
 Result<void> Journal::Impl::rewrite(const std::vector<SegmentRef>& segments,
                                     const Replayed& replayed) {
   for (const Replayed::Range& range : replayed.unproved) {

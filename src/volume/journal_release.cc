@@ -140,7 +140,8 @@ Result<void> Journal::Impl::release(uint64_t sequence, const std::function<bool(
   return fail(state, done.error());
 }
 
-// Those that hold only released records. Not the newest: it is appended to, or keeps the numbers going up.
+// Those that hold only released records. Not the newest: it is appended to, or keeps the numbers
+// going up.
 Result<std::vector<SegmentRef>> Journal::Impl::released_segments(uint64_t sequence) {
   const Lock state(state_);
   PENSTOCK_TRY(check_usable(state));
@@ -178,8 +179,8 @@ size_t Journal::Impl::room_for_spares() const {
   return wanted - std::min<uint64_t>(wanted, spares_.size());
 }
 
-// A file may be written to under its new number only when no power cut can give it the old name back:
-// only then is it a spare.
+// A file may be written to under its new number only when no power cut can give it the old name
+// back: only then is it a spare.
 Result<void> Journal::Impl::put_aside(const std::vector<SegmentRef>& segments) {
   std::vector<Spare> spares;
   const size_t room = room_for_spares();

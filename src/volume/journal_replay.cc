@@ -53,13 +53,13 @@ class Replay {
 Error Replay::lost(uint64_t from, uint64_t to, const std::string& why) const {
   return make_error(
       ErrorCode::kCorrupt,
-      fmt::format("records {} to {} of the journal were durable and are not there: {}. Nothing "
-                  "was changed: keep a copy of the directory",
+      fmt::format("the journal has lost records {} to {}: {}. Nothing was changed: keep a "
+                  "copy of the directory",
                   from, to, why));
 }
 
-// Segments in front of one that begins with a record that is needed, or with the first after it, hold
-// only committed ones: whatever state they are in does not matter.
+// Segments in front of one that begins with a record that is needed, or with the first after it,
+// hold only committed ones: whatever state they are in does not matter.
 size_t Replay::first_needed() const {
   for (size_t i = segments_.size(); i-- > 1;) {
     if (!segments_[i]->damage && segments_[i]->header.first <= committed_ + 1) return i;
@@ -95,7 +95,8 @@ void Replay::note_spot(size_t index, uint64_t sequence, uint64_t offset) {
 
 Result<void> Replay::walk_records(size_t index, SegmentScan& scan) {
   Segment& segment = *segments_[index];
-  // What lies there from then on was cut off by an earlier replay, and the next segment begun instead.
+  // What lies there from then on was cut off by an earlier replay, and the next segment begun
+  // instead.
   const uint64_t stop = first_behind(index);
   while (last_ + 1 < stop) {
     const auto found = PENSTOCK_TRY(scan.record_at(segment.end, committed_));
@@ -116,8 +117,8 @@ Result<void> Replay::walk_records(size_t index, SegmentScan& scan) {
   return {};
 }
 
-// The chain ends in the segment, and nothing continues it. That is how it looks after a power cut, unless
-// something that was written later says that more had been durable.
+// The chain ends in the segment, and nothing continues it. That is how it looks after a power cut,
+// unless something that was written later says that more had been durable.
 Result<void> Replay::check_nothing_lost(size_t index, SegmentScan& scan) {
   const Traces here = PENSTOCK_TRY(scan.traces_from(segments_[index]->end));
   uint64_t synced = here.synced;
@@ -130,7 +131,7 @@ Result<void> Replay::check_nothing_lost(size_t index, SegmentScan& scan) {
   const uint64_t held = std::max(last_, committed_);
   if (synced > held) {
     return lost(held + 1, synced,
-                fmt::format("{:x} is damaged at {}, and what was written later says so",
+                fmt::format("they had been made durable, and segment {:x} is damaged at {}",
                             segments_[index]->header.number, segments_[index]->end));
   }
   const Segment& segment = *segments_[index];

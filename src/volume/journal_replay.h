@@ -12,8 +12,8 @@
 namespace penstock::volume {
 
 struct Replayed {
-  // Of the segments given: [0, needed) hold only committed records, [needed, kept) the ones that were
-  // visited, and those from `kept` on nothing that counts.
+  // Of the segments given: [0, needed) hold only committed records, [needed, kept) the ones that
+  // were visited, and those from `kept` on nothing that counts.
   size_t needed = 0;
   size_t kept = 0;
   uint64_t last = 0;  // Sequence of the last record that counts, or `committed` where that is more.
@@ -30,8 +30,8 @@ struct Replayed {
   std::vector<Range> unproved;
 };
 
-// Requires segments in the order of their numbers; sets their `last`, `end` and `touched`. `heard` is told of
-// each record that is visited, and when it was appended.
+// Requires segments in the order of their numbers; sets their `last`, `end` and `touched`. `heard`
+// is told of each record that is visited, and when it was appended.
 Result<Replayed> replay_segments(
     const std::vector<SegmentRef>& segments, uint64_t committed, const Journal::Visit& visit,
     const std::function<void(uint64_t sequence, int64_t time_ns)>& heard);

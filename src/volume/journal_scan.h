@@ -1,5 +1,5 @@
-// Reads what is in a segment, whatever that is: nothing outside of it is read, and no more memory taken
-// than it is long.
+// Reads what is in a segment, whatever that is: nothing outside of it is read, and no more memory
+// taken than it is long.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class SegmentScan {
  public:
   explicit SegmentScan(const Segment& segment);
 
-  // The record at `offset`. Nothing when there is none, or when it is not whole; the body of one whose
-  // sequence is up to `known` is not looked at. Errors are those of reading.
+  // The record at `offset`. Nothing when there is none, or when it is not whole; the body of one
+  // whose sequence is up to `known` is not looked at. Errors are those of reading.
   Result<std::optional<FoundRecord>> record_at(uint64_t offset, uint64_t known);
   // From `offset` on, wherever they lie: what is damaged does not tell where the next one begins.
   Result<Traces> traces_from(uint64_t offset);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -31,11 +32,21 @@ inline JournalOptions small_options() {
   return options;
 }
 
+// Both faster than what the standard library does without optimisation.
 inline Bytes random_bytes(size_t size, uint64_t seed) {
-  std::mt19937_64 random(seed);
   Bytes bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  uint64_t state = seed * 0x9e3779b97f4a7c15 + 1;
+  for (size_t at = 0; at < size; at += sizeof(state)) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    std::memcpy(bytes.data() + at, &state, std::min(sizeof(state), size - at));
+  }
   return bytes;
+}
+inline bool same_bytes(const Bytes& one, const Bytes& two) {
+  return one.size() == two.size() &&
+         (one.empty() || std::memcmp(one.data(), two.data(), one.size()) == 0);
 }
 
 inline Bytes bytes_of(std::string_view text) {
@@ -46,7 +57,9 @@ inline Bytes bytes_of(std::string_view text) {
 struct Entry {
   Bytes record;
   Bytes content;
-  bool operator==(const Entry&) const = default;
+  bool operator==(const Entry& other) const {
+    return same_bytes(record, other.record) && same_bytes(content, other.content);
+  }
 };
 
 // Printed instead of the bytes.
@@ -84,7 +97,8 @@ inline std::unique_ptr<Journal> ready_journal(io::FileSystem& fs,
                                               const JournalOptions& options = small_options(),
                                               uint64_t committed = 0) {
   auto journal = open_journal(fs, options);
-  if (journal != nullptr) EXPECT_THAT(replay_all(*journal, committed), IsOk());
+  if (journal == nullptr) return nullptr;
+  EXPECT_THAT(replay_all(*journal, committed), IsOk());
   return journal;
 }
 
@@ -110,8 +124,8 @@ inline size_t count_named(io::FileSystem& fs, std::string_view prefix) {
       names_in(fs), [&](const std::string& name) { return name.starts_with(prefix); }));
 }
 
-// What was appended, synced and committed, whatever became of the journal; and whether a journal that
-// is opened holds what it must.
+// What was appended, synced and committed, whatever became of the journal; and whether a journal
+// that is opened holds what it must.
 class Ledger {
  public:
   // The next record, different each time.
@@ -163,15 +177,23 @@ class Ledger {
   const Entry& entry(uint64_t sequence) const { return entries_[sequence - 1]; }
 
  private:
+  static void check_read(const Visited& one, Journal& journal) {
+    Bytes content(one.entry.content.size());
+    const Result<void> read = journal.read(one.place, 0, content);
+    if (read.ok()) {
+      ASSERT_TRUE(same_bytes(content, one.entry.content));
+    } else {  // Of a file system that fails.
+      ASSERT_NE(read.error().os_errno, 0) << read.error().to_string();
+    }
+  }
+
   void check(const std::vector<Visited>& visited, Journal& journal) {
     uint64_t sequence = committed_;
     for (const Visited& one : visited) {
       ASSERT_EQ(one.place.sequence, ++sequence);
       ASSERT_LE(sequence, entries_.size()) << "more than was appended";
       ASSERT_EQ(one.entry, entries_[sequence - 1]) << "record " << sequence;
-      Bytes content(one.entry.content.size());
-      ASSERT_THAT(journal.read(one.place, 0, content), IsOk());
-      ASSERT_EQ(content, one.entry.content);
+      check_read(one, journal);
     }
     ASSERT_GE(sequence, appended_) << "something is missing";
     appended_ = synced_ = sequence;
