@@ -109,6 +109,12 @@ TEST(JournalDamage, WhatLiesBehindTheEndIsCutOffForGood) {
   }
   EXPECT_EQ(look(*fs->power_cut(0))->size(), 2u);
   EXPECT_EQ(look(*fs)->size(), 2u);
+  // Nor do the old ones come back when they are whole again.
+  flip(*fs, kFirst, three.places[1].offset + 3, 0);
+  const auto seen = look(*fs);
+  ASSERT_THAT(seen, IsOk());
+  ASSERT_EQ(seen->size(), 2u);
+  EXPECT_EQ((*seen)[1].entry.record, random_bytes(51, 77));
 }
 
 // Segments of four records each, all synced and said to be so by one more.

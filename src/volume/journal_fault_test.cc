@@ -141,6 +141,26 @@ TEST(JournalFaults, AFailedSyncIsFinalAndSaysWhatToDo) {
   EXPECT_EQ(journal->usage().synced, 0u);
 }
 
+// A record is found through those in front of it, so these must be durable as well, committed or not.
+TEST(JournalFaults, WhatLiesInFrontOfAReplayedRecordIsDurableToo) {
+  JournalOptions options = small_options();
+  options.segment_bytes = 2 * kMiB;
+  options.limit_bytes = 8 * kMiB;
+  FaultyFileSystem fs({.fail_at = 2, .only = CallKind::kSync});
+  {
+    const auto journal = ready_journal(fs, options);
+    for (uint64_t i = 1; i <= 4; ++i) {
+      ASSERT_THAT(append(*journal, {bytes_of("record"), random_bytes(300 * kKiB, i)}), IsOk());
+    }
+    ASSERT_THAT(journal->sync(), FailsWith(ErrorCode::kIo));
+  }
+  ASSERT_EQ(replay_all(*open_journal(fs.disk(), options), 3)->size(), 1u);
+  const auto visited = replay_all(*open_journal(*fs.power_cut(0), options), 3);
+  ASSERT_THAT(visited, IsOk());
+  ASSERT_EQ(visited->size(), 1u);
+  EXPECT_EQ((*visited)[0].entry.content, random_bytes(300 * kKiB, 4));
+}
+
 TEST(JournalFaults, SpaceIsTakenByWritingWhereItCannotBeReserved) {
   FaultyFileSystem fs(
       {.fail_at = 1, .only = CallKind::kAllocate, .error = EOPNOTSUPP, .for_good = true});
