@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "io/memory_file_system.h"
@@ -63,7 +65,8 @@ uint64_t put_record(Input& input, std::span<std::byte> file, uint64_t offset, ui
                     const SegmentIdentity& identity) {
   const uint8_t kind = input.byte();
   const Bytes record(input.small(), std::byte{kind});
-  const Bytes content(kind % 8 == 7 ? input.byte() * 200 : input.small(), std::byte{input.byte()});
+  const size_t content_bytes = kind % 8 == 7 ? input.byte() * 200 : input.small();
+  const Bytes content(content_bytes, std::byte{input.byte()});
   const uint64_t total = total_bytes(record.size(), content.size());
   if (total > file.size() - offset) return file.size();
   const auto whole = file.subspan(offset, total);
