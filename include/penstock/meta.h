@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ inline constexpr Ino kRoot = 1;
 inline constexpr size_t kNameBytesMax = 255;
 inline constexpr size_t kLinksMax = 65'000;
 inline constexpr uint64_t kFileBytesMax = INT64_MAX;
+inline constexpr uint64_t kChunkBytesMax = 16 * kMiB;  // Raw.
 inline constexpr size_t kXattrNameBytesMax = 255;
 inline constexpr size_t kXattrValueBytesMax = 64 * 1024;
 
@@ -55,9 +57,9 @@ struct Inode {
   uint32_t mode = 0;  // Type and permission bits, as in stat(2).
   uint32_t uid = 0;
   uint32_t gid = 0;
-  uint32_t links = 0;  // 0: has no name any more, and lives until forget().
-  uint64_t rdev = 0;   // Of device nodes.
-  uint64_t size = 0;   // Of files and symbolic links; of a directory, how many entries it has.
+  uint32_t links = 0;      // 0: has no name any more, and lives until forget().
+  uint64_t rdev = 0;       // Of device nodes.
+  uint64_t size = 0;       // Of files and symbolic links; of a directory, how many entries it has.
   uint64_t allocated = 0;  // Bytes of a file that are no holes.
   Time atime = 0;
   Time mtime = 0;
@@ -87,8 +89,9 @@ struct Changes {
 struct Entry {
   std::string name;
   Ino ino = 0;
-  uint32_t mode = 0;    // Only its type counts.
-  uint64_t cookie = 0;  // Of this entry, never 0: list() goes on after it. Stays while the name does.
+  uint32_t mode = 0;  // Only its type counts.
+  uint64_t cookie =
+      0;  // Of this entry, never 0: list() goes on after it. Stays while the name does.
 };
 
 // (a session of the owner, which no other one ever gets again; a number in it)
@@ -154,7 +157,8 @@ struct Xattr {
 
 struct Totals {
   uint64_t bytes = 0;   // Sizes of all files, live ones only.
-  uint64_t inodes = 0;  // Likewise.
+  uint64_t inodes = 0;  // Likewise, the root and those without a name too.
+  auto operator<=>(const Totals&) const = default;
 };
 
 // One state of a volume. A past one never changes, and is there as long as a Pin holds it or retention
@@ -172,7 +176,8 @@ class View {
   virtual Result<std::string> symlink(Ino ino) = 0;
   // All extents that touch the range, in order, whole.
   virtual Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length) = 0;
-  virtual Result<std::string> xattr(Ino ino, std::string_view name) = 0;  // ENODATA when there is none.
+  virtual Result<std::string> xattr(Ino ino,
+                                    std::string_view name) = 0;  // ENODATA when there is none.
   virtual Result<std::vector<std::string>> xattrs(Ino ino) = 0;
   virtual Result<Totals> totals() = 0;
 };
@@ -213,7 +218,8 @@ class Namespace : public View {
   virtual Result<void> set_settings(const Settings& settings) = 0;
 
   // A file, directory, link or node, by mode. EDQUOT's place is taken by ENOSPC.
-  virtual Result<Inode> create(Ino parent, std::string_view name, const NewInode& inode, Time now) = 0;
+  virtual Result<Inode> create(Ino parent, std::string_view name, const NewInode& inode,
+                               Time now) = 0;
   virtual Result<Inode> link(Ino ino, Ino parent, std::string_view name, Time now) = 0;
   virtual Result<Removed> unlink(Ino parent, std::string_view name, Time now) = 0;
   virtual Result<Removed> remove_directory(Ino parent, std::string_view name, Time now) = 0;
@@ -230,11 +236,13 @@ class Namespace : public View {
   virtual Result<std::vector<Ino>> nameless() = 0;
 
   // New content. `chunks` follow each other from `offset` on; what was there goes. Grows the file.
-  virtual Result<Inode> write(Ino ino, uint64_t offset, std::span<const Place> chunks, Time now) = 0;
+  virtual Result<Inode> write(Ino ino, uint64_t offset, std::span<const Place> chunks,
+                              Time now) = 0;
   // A hole; sizes stay. `zeros`: allocated zeros in its place.
   virtual Result<Inode> punch(Ino ino, uint64_t offset, uint64_t length, bool zeros, Time now) = 0;
   // Allocated zeros where there are holes. `grow`: the size too.
-  virtual Result<Inode> allocate(Ino ino, uint64_t offset, uint64_t length, bool grow, Time now) = 0;
+  virtual Result<Inode> allocate(Ino ino, uint64_t offset, uint64_t length, bool grow,
+                                 Time now) = 0;
   // The same chunks in a second place. Of one file only where the ranges do not overlap (EINVAL).
   virtual Result<Inode> copy_range(Ino from, uint64_t from_offset, Ino to, uint64_t to_offset,
                                    uint64_t length, Time now) = 0;
@@ -311,7 +319,9 @@ class Database {
   virtual Result<void> set_object(ObjectId id, ObjectState state, uint64_t bytes) = 0;
   virtual Result<void> drop_object(ObjectId id) = 0;  // Forgets one that is condemned or pending.
   virtual Result<std::vector<Object>> objects(ObjectId after, size_t count) = 0;
-  virtual Result<std::vector<Chunk>> chunks_of(ObjectId object, uint64_t after_offset, size_t count) = 0;
+  // Those that lie there from `from_offset` on, in the order of their places.
+  virtual Result<std::vector<Chunk>> chunks_of(ObjectId object, uint64_t from_offset,
+                                               size_t count) = 0;
   // The same bytes lie elsewhere now: history and clones follow. kChanged unless it still lies `from`.
   virtual Result<void> move_chunk(ChunkId chunk, const Place& from, const Place& to) = 0;
 
@@ -324,6 +334,7 @@ class Database {
 
 struct SqliteOptions {
   std::optional<Settings> create;  // Make it, with this volume. kExists when it is there.
+  Time now = 0;                    // Of the root, and of the first version, when it is made.
   uint64_t cache_bytes = 64 * kMiB;
 };
 

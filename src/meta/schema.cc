@@ -109,10 +109,11 @@ Result<void> check_features(Connection& db) {
   const uint64_t unknown =
       (query.number(1) & ~kReadOnlyCompatible) | (query.number(2) & ~kIncompatible);
   if (unknown == 0) return {};
-  return make_error(ErrorCode::kUnsupported,
-                    fmt::format("a newer version of Penstock made this database (features {:#x} are "
-                                "not known here): use that version, or a newer one",
-                                unknown));
+  return make_error(
+      ErrorCode::kUnsupported,
+      fmt::format("a newer version of Penstock made this database (features {:#x} are "
+                  "not known here): use that version, or a newer one",
+                  unknown));
 }
 
 }  // namespace

@@ -51,9 +51,7 @@ class Query {
   int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   uint64_t number(int column) const { return static_cast<uint64_t>(integer(column)); }
   uint32_t small(int column) const { return static_cast<uint32_t>(integer(column)); }
-  bool null(int column) const {
-    return sqlite3_column_type(statement_, column) == SQLITE_NULL;
-  }
+  bool null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   std::string bytes(int column) const;
 
  private:
@@ -67,6 +65,9 @@ class Query {
     if (value) bind(at, *value);  // Parameters are NULL otherwise.
   }
   void bind(int at, std::string_view value);
+  void bind(int at, const std::optional<std::string_view>& value) {
+    if (value) bind(at, *value);
+  }
 
   Connection& connection_;
   sqlite3_stmt* statement_;

@@ -26,9 +26,9 @@ uint64_t page_checksum(std::span<const std::byte, kPageBytes> page, uint64_t off
 struct VfsFile {
   sqlite3_file base;
   SqliteVfs* vfs;
-  io::File* file;     // Owned.
-  bool name_is_new;   // And not yet durable.
-  bool with_sums;     // The database itself.
+  io::File* file;    // Owned.
+  bool name_is_new;  // And not yet durable.
+  bool with_sums;    // The database itself.
 };
 
 VfsFile& of(sqlite3_file* file) {
@@ -65,8 +65,7 @@ int read_file(sqlite3_file* file, void* into, int amount, sqlite3_int64 offset) 
     std::memset(bytes.data() + *got, 0, bytes.size() - *got);
     return SQLITE_IOERR_SHORT_READ;
   }
-  if (is_page(self, amount, offset) &&
-      !page_is_whole(Page(bytes), static_cast<uint64_t>(offset))) {
+  if (is_page(self, amount, offset) && !page_is_whole(Page(bytes), static_cast<uint64_t>(offset))) {
     return self.vfs->fail(
         make_error(ErrorCode::kCorrupt,
                    fmt::format("{}: the page at {} is damaged (its checksum is wrong)",
@@ -154,17 +153,16 @@ const sqlite3_io_methods kMethods = [] {
   return methods;
 }();
 
-int open_file(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags,
-              int* out_flags) {
+int open_file(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   file->pMethods = nullptr;  // So that it is not closed where it was not opened.
   SqliteVfs& self = of(vfs);
   // Temporary ones are kept in memory, and never come here.
   if (name == nullptr) return SQLITE_CANTOPEN;
   const bool create = (flags & SQLITE_OPEN_CREATE) != 0;
-  Result<std::unique_ptr<io::File>> opened =
-      self.fs().open(self.path_of(name), {.access = io::Access::kReadWrite,
-                                          .create = create ? io::Create::kIfMissing : io::Create::kNever,
-                                          .permissions = 0600});
+  Result<std::unique_ptr<io::File>> opened = self.fs().open(
+      self.path_of(name), {.access = io::Access::kReadWrite,
+                           .create = create ? io::Create::kIfMissing : io::Create::kNever,
+                           .permissions = 0600});
   if (!opened.ok()) {
     const bool full = opened.error().code == ErrorCode::kNoSpace;
     return self.fail(std::move(opened).error(), full ? SQLITE_FULL : SQLITE_CANTOPEN);
