@@ -46,7 +46,7 @@ Result<void> run(io::FileSystem& fs, const std::string& path, uint64_t files) {
     directories.push_back(made.ino);
   }
   const ObjectId object{database->session(), 1};
-  PENSTOCK_TRY(database->add_object({.id = object, .state = ObjectState::kLive, .bytes = kTiB}));
+  PENSTOCK_TRY(database->add_object({.id = object, .state = ObjectState::kStored, .bytes = kTiB}));
   const auto name_of = [](uint64_t i) { return fmt::format("image-{:08}.jpeg", i); };
   std::vector<Ino> inodes;
   {

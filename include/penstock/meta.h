@@ -13,8 +13,11 @@
 // journal of his own, and `journal` tells him at open how much of it the database has.
 //
 // Errors. What POSIX has a name for has its errno (ENOENT, EEXIST, ENOTEMPTY, ENAMETOOLONG, ...) in
-// Error::os_errno. A call that failed changed nothing.
+// Error::os_errno. A call that failed changed nothing. Where what the database is kept on fails (kIo,
+// kNoSpace without a quota, kCorrupt) the changes since the last commit may be lost with it: from there
+// on every call answers kIo, and the database is to be opened again.
 // Threads: all calls from any thread; they take turns.
+// Lifetime: views, namespaces and pins may outlive their Database, which is closed with the last of them.
 #pragma once
 
 #include <sys/stat.h>
@@ -73,17 +76,17 @@ struct NewInode {
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint64_t rdev = 0;
-  std::string target;  // Of symbolic links.
+  std::string target = {};  // Of symbolic links.
 };
 
 // What is not given stays.
 struct Changes {
-  std::optional<uint32_t> permissions;  // The twelve bits.
-  std::optional<uint32_t> uid;
-  std::optional<uint32_t> gid;
-  std::optional<uint64_t> size;
-  std::optional<Time> atime;
-  std::optional<Time> mtime;
+  std::optional<uint32_t> permissions = std::nullopt;  // The twelve bits.
+  std::optional<uint32_t> uid = std::nullopt;
+  std::optional<uint32_t> gid = std::nullopt;
+  std::optional<uint64_t> size = std::nullopt;
+  std::optional<Time> atime = std::nullopt;
+  std::optional<Time> mtime = std::nullopt;
 };
 
 struct Entry {
@@ -108,12 +111,12 @@ enum class ObjectKind : uint8_t {
 
 enum class ObjectState : uint8_t {
   kPending = 0,    // May be in the store, whole, in part or not at all; nothing refers to it.
-  kLive = 1,       // In the store.
+  kStored = 1,     // In the store, live: chunks may lie there.
   kCondemned = 2,  // Nothing refers to it, and nothing ever will: may be deleted by now.
 };
 
 struct Object {
-  ObjectId id;
+  ObjectId id = {};
   ObjectKind kind = ObjectKind::kData;
   ObjectState state = ObjectState::kPending;
   uint64_t bytes = 0;       // Stored.
@@ -123,7 +126,7 @@ struct Object {
 
 // Where the bytes of a chunk are. May become another place of the same bytes at any time.
 struct Place {
-  ObjectId object;
+  ObjectId object = {};
   uint64_t offset = 0;  // In the object, of the first frame (or journal record).
   uint64_t stored = 0;  // Bytes there.
   uint64_t raw = 0;     // Bytes they stand for.
@@ -141,7 +144,7 @@ struct Extent {
   uint64_t length = 0;
   ChunkId chunk = kZeros;
   uint64_t chunk_offset = 0;  // In its raw bytes.
-  Place place;                // Of the chunk, now.
+  Place place = {};           // Of the chunk, now.
 };
 
 struct Chunk {
@@ -217,7 +220,8 @@ class Namespace : public View {
   // Name, retention, quota and codec; the rest stays as it was made.
   virtual Result<void> set_settings(const Settings& settings) = 0;
 
-  // A file, directory, link or node, by mode. EDQUOT's place is taken by ENOSPC.
+  // A file, directory, link or node, by mode. EDQUOT's place is taken by ENOSPC. In a directory with
+  // S_ISGID it gets that one's group, and S_ISGID itself when it is a directory.
   virtual Result<Inode> create(Ino parent, std::string_view name, const NewInode& inode,
                                Time now) = 0;
   virtual Result<Inode> link(Ino ino, Ino parent, std::string_view name, Time now) = 0;
@@ -226,6 +230,8 @@ class Namespace : public View {
   // As renameat2(2): onto itself it does nothing; a directory never goes below itself (EINVAL).
   virtual Result<Renamed> rename(Ino parent, std::string_view name, Ino new_parent,
                                  std::string_view new_name, Rename mode, Time now) = 0;
+  // A size that becomes another changes mtime too; everything but atime changes ctime. atime alone is
+  // changed in place: it makes no version, and past ones may show the new one.
   virtual Result<Inode> change(Ino ino, const Changes& changes, Time now) = 0;
   virtual Result<void> set_xattr(Ino ino, std::string_view name, std::string_view value,
                                  XattrMode mode, Time now) = 0;
@@ -236,18 +242,21 @@ class Namespace : public View {
   virtual Result<std::vector<Ino>> nameless() = 0;
 
   // New content. `chunks` follow each other from `offset` on; what was there goes. Grows the file.
+  // Each has up to kChunkBytesMax raw bytes, and lies inside an object that is kStored (kInvalid).
   virtual Result<Inode> write(Ino ino, uint64_t offset, std::span<const Place> chunks,
                               Time now) = 0;
   // A hole; sizes stay. `zeros`: allocated zeros in its place.
   virtual Result<Inode> punch(Ino ino, uint64_t offset, uint64_t length, bool zeros, Time now) = 0;
-  // Allocated zeros where there are holes. `grow`: the size too.
+  // Allocated zeros where there are holes, be it a terabyte. `grow`: the size too.
   virtual Result<Inode> allocate(Ino ino, uint64_t offset, uint64_t length, bool grow,
                                  Time now) = 0;
-  // The same chunks in a second place. Of one file only where the ranges do not overlap (EINVAL).
+  // The same chunks in a second place, up to where the source ends. Of one file only where the ranges
+  // do not overlap (EINVAL).
   virtual Result<Inode> copy_range(Ino from, uint64_t from_offset, Ino to, uint64_t to_offset,
                                    uint64_t length, Time now) = 0;
-  // The extents that lie in the range become this one chunk, when they still are `expected`; kChanged
-  // otherwise. Same bytes, so neither times nor data_version change.
+  // The extents from the first to the last of `expected` become this one chunk, of as many bytes, holes
+  // between them included, when they still are those; kChanged otherwise. Same bytes, so neither times
+  // nor data_version change.
   virtual Result<void> merge(Ino ino, std::span<const Extent> expected, const Place& chunk) = 0;
 
   // A past one: what commit `version` left. kNotFound when it is not kept, or not there yet.
@@ -266,7 +275,7 @@ struct JournalPosition {
 
 struct Commit {
   Time now = 0;
-  JournalPosition journal;
+  JournalPosition journal = {};
 };
 
 // Keeps a version, and all that it needs, from purge(). Let go of when destroyed; an owner that dies
@@ -291,15 +300,17 @@ class Database {
   virtual Result<std::vector<std::string>> volumes() = 0;
   virtual Result<std::unique_ptr<Namespace>> open(std::string_view volume) = 0;
   // Another volume that begins as `version` of this one (kLive: now), with the same content in the same
-  // objects.
+  // objects, and so in the same store. What has no name is left out. Takes as long as there are rows.
   virtual Result<void> clone(std::string_view volume, Version version, const Settings& settings,
                              Time now) = 0;
-  // With its history. Objects become garbage where no other volume has them.
+  // With its history, whatever is pinned: it is gone at once, and what it held with the purges that
+  // follow. Objects become garbage where no other volume has them.
   virtual Result<void> remove(std::string_view volume) = 0;
 
   // All changes since the last one, durable on return; the version they became, or the last one where
-  // nothing changed (durable all the same, and so is the journal position). After a failure nothing more
-  // is accepted (kIo): the database is to be opened again.
+  // nothing changed that a version shows (durable all the same, and so is the journal position, which
+  // never goes back). Times of versions do not go back either, whatever `now` says. After a failure
+  // nothing more is accepted (kIo): the database is to be opened again.
   virtual Result<Version> commit(const Commit& commit) = 0;
   virtual JournalPosition journal() = 0;  // Of the last commit.
   virtual Version last_version() = 0;
@@ -314,7 +325,8 @@ class Database {
 
   // A number for this opening of the database, never given before: durable before it is returned.
   virtual uint32_t session() const = 0;
-  // Chunks refer only to objects that are known. States go forward only.
+  // Chunks refer only to objects that are stored. States go forward only, and to kCondemned only where no
+  // chunk is referred to (kInvalid); one that is stored may grow.
   virtual Result<void> add_object(const Object& object) = 0;
   virtual Result<void> set_object(ObjectId id, ObjectState state, uint64_t bytes) = 0;
   virtual Result<void> drop_object(ObjectId id) = 0;  // Forgets one that is condemned or pending.
@@ -333,8 +345,9 @@ class Database {
 };
 
 struct SqliteOptions {
-  std::optional<Settings> create;  // Make it, with this volume. kExists when it is there.
-  Time now = 0;                    // Of the root, and of the first version, when it is made.
+  std::optional<Settings> create =
+      std::nullopt;  // Make it, with this volume. kExists when it is there.
+  Time now = 0;      // Of the root, and of the first version, when it is made.
   uint64_t cache_bytes = 64 * kMiB;
 };
 

@@ -52,7 +52,7 @@ Result<void> check_place(Core& core, const Place& place) {
   if (place.raw == 0 || place.raw > kChunkBytesMax || place.stored == 0)
     return make_error(ErrorCode::kInvalid, "a chunk has 1 byte to 16 MiB");
   const std::optional<Object> object = PENSTOCK_TRY(find_object(core, place.object));
-  if (!object || object->state != ObjectState::kLive)
+  if (!object || object->state != ObjectState::kStored)
     return object_error(ErrorCode::kInvalid, place.object, "is not live: no chunk can lie there");
   if (place.offset > object->bytes || place.stored > object->bytes - place.offset)
     return object_error(ErrorCode::kInvalid, place.object, "ends before the chunk does");
@@ -98,7 +98,7 @@ Result<void> set_object_row(Core& core, ObjectId id, ObjectState state, uint64_t
   if (state < object->state)
     return object_error(ErrorCode::kInvalid, id, "cannot go back to an earlier state");
   if (bytes > kFileBytesMax) return object_error(ErrorCode::kInvalid, id, "would be too large");
-  if (state == ObjectState::kLive && object->state == state && bytes < object->bytes)
+  if (state == ObjectState::kStored && object->state == state && bytes < object->bytes)
     return object_error(ErrorCode::kInvalid, id, "cannot become shorter");
   if (state == ObjectState::kCondemned) {
     if (object->live_bytes != 0)
@@ -118,7 +118,7 @@ Result<void> set_object_row(Core& core, ObjectId id, ObjectState state, uint64_t
 Result<void> drop_object_row(Core& core, ObjectId id) {
   const std::optional<Object> object = PENSTOCK_TRY(find_object(core, id));
   if (!object) return object_error(ErrorCode::kNotFound, id, "is not known");
-  if (object->state == ObjectState::kLive)
+  if (object->state == ObjectState::kStored)
     return object_error(ErrorCode::kInvalid, id, "is live: condemn it first");
   core.note_change();
   PENSTOCK_TRY(

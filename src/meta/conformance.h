@@ -109,7 +109,7 @@ class MetaConformance : public ::testing::TestWithParam<MetaKind> {
   // A live object of 1 GiB.
   ObjectId object() {
     const ObjectId id{database_->session(), ++last_object_};
-    EXPECT_THAT(database_->add_object({.id = id, .state = ObjectState::kLive, .bytes = kGiB}),
+    EXPECT_THAT(database_->add_object({.id = id, .state = ObjectState::kStored, .bytes = kGiB}),
                 IsOk());
     return id;
   }

@@ -7,8 +7,46 @@
 
 namespace penstock::meta {
 
+namespace {
+
+constexpr size_t kCopiedBytes = kMiB;
+
+Result<void> copy_file(io::File& from, io::File& to) {
+  std::vector<std::byte> buffer(kCopiedBytes);
+  for (uint64_t at = 0;;) {
+    const size_t got = PENSTOCK_TRY(from.read(at, buffer));
+    if (got == 0) return {};
+    PENSTOCK_TRY(to.write(at, std::span(buffer).first(got)));
+    at += got;
+  }
+}
+
+// An owner that died may have left a log whose last sync failed: it can be read, and is not on the
+// disk, and a second sync would say that it is. So what is read here is written to a new file first.
+Result<void> settle_log(io::FileSystem& fs, const std::string& log) {
+  const Result<io::FileInfo> there = fs.stat(log);
+  if (!there.ok() && there.error().code == ErrorCode::kNotFound) return {};
+  if (!there.ok()) return there.error();
+  if (there->size == 0) return {};
+  const std::string copy = log + ".tmp";
+  {
+    const auto from = PENSTOCK_TRY(fs.open(log, {}));
+    const auto to = PENSTOCK_TRY(fs.open(
+        copy,
+        {.access = io::Access::kWrite, .create = io::Create::kTruncate, .permissions = 0600}));
+    PENSTOCK_TRY(copy_file(*from, *to));
+    PENSTOCK_TRY(to->sync());
+    PENSTOCK_TRY(to->close());
+  }
+  PENSTOCK_TRY(fs.rename(copy, log));
+  return fs.sync_directory(io::parent_path(log));
+}
+
+}  // namespace
+
 Result<void> Core::connect(const SqliteOptions& options) {
   if (options.create) PENSTOCK_TRY(check_settings(*options.create));
+  PENSTOCK_TRY(settle_log(vfs_.fs(), vfs_.path() + "-wal"));
   const int flags = SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0);
   db_ = PENSTOCK_TRY(Connection::open(vfs_, flags));
   PENSTOCK_TRY(prepare_connection(*db_, options.cache_bytes));

@@ -117,8 +117,9 @@ class RandomRun {
     database_ = std::move(*open_sqlite(fs_, "/v.db", {.create = create}));
     names_ = std::move(*database_->open("train"));
     object_ = {database_->session(), 1};
-    EXPECT_THAT(database_->add_object({.id = object_, .state = ObjectState::kLive, .bytes = kGiB}),
-                IsOk());
+    EXPECT_THAT(
+        database_->add_object({.id = object_, .state = ObjectState::kStored, .bytes = kGiB}),
+        IsOk());
   }
 
   uint64_t pick(uint64_t below) { return random_() % below; }

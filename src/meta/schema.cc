@@ -121,8 +121,9 @@ Result<void> check_features(Connection& db) {
 Result<void> prepare_connection(Connection& db, uint64_t cache_bytes) {
   int reserved = kPageReservedBytes;
   sqlite3_file_control(db.handle(), "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
+  // First that nobody else has it: without shared memory a log could not even be read otherwise.
   return db.script(fmt::format(
-      "PRAGMA page_size = {}; PRAGMA auto_vacuum = NONE; PRAGMA locking_mode = EXCLUSIVE;"
+      "PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = {}; PRAGMA auto_vacuum = NONE;"
       "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{}; PRAGMA secure_delete = OFF;"
       "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cell_size_check = ON;"
       "PRAGMA journal_size_limit = {}; PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;",

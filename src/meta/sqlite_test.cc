@@ -179,7 +179,7 @@ TEST(SqliteMeta, CheckNamesWhatContradictsItself) {
       const Ino file = names->create(kRoot, "f", {.mode = S_IFREG}, 1)->ino;
       ASSERT_THAT(names->create(kRoot, "d", {.mode = S_IFDIR}, 1), IsOk());
       const ObjectId id{1, 1};
-      ASSERT_THAT(database->add_object({.id = id, .state = ObjectState::kLive, .bytes = 200}),
+      ASSERT_THAT(database->add_object({.id = id, .state = ObjectState::kStored, .bytes = 200}),
                   IsOk());
       const std::vector<Place> chunks = {{.object = id, .stored = 100, .raw = 100},
                                          {.object = id, .offset = 100, .stored = 100, .raw = 100}};

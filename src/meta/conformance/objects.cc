@@ -10,21 +10,21 @@ TEST_P(MetaConformance, ObjectsGoThroughTheirStatesForwardOnly) {
   const Ino ino = file(kRoot, "a").ino;
   const Place one{.object = id, .stored = 10, .raw = 10};
   EXPECT_THAT(names_->write(ino, 0, {&one, 1}, now()), FailsWith(ErrorCode::kInvalid));
-  ASSERT_THAT(database_->set_object(id, ObjectState::kLive, 100), IsOk());
+  ASSERT_THAT(database_->set_object(id, ObjectState::kStored, 100), IsOk());
   ASSERT_THAT(names_->write(ino, 0, {&one, 1}, now()), IsOk());
   const auto objects = database_->objects({}, 10);
   ASSERT_THAT(objects, IsOk());
   ASSERT_EQ(objects->size(), 1u);
   EXPECT_EQ((*objects)[0].id, id);
-  EXPECT_EQ((*objects)[0].state, ObjectState::kLive);
+  EXPECT_EQ((*objects)[0].state, ObjectState::kStored);
   EXPECT_EQ((*objects)[0].kind, ObjectKind::kData);
   EXPECT_EQ((*objects)[0].bytes, 100u);
   EXPECT_EQ((*objects)[0].live_bytes, 10u);
   EXPECT_EQ((*objects)[0].changed, commit());
   EXPECT_THAT(database_->set_object(id, ObjectState::kPending, 100),
               FailsWith(ErrorCode::kInvalid));
-  EXPECT_THAT(database_->set_object(id, ObjectState::kLive, 50), FailsWith(ErrorCode::kInvalid));
-  EXPECT_THAT(database_->set_object(id, ObjectState::kLive, 200), IsOk());  // It grew.
+  EXPECT_THAT(database_->set_object(id, ObjectState::kStored, 50), FailsWith(ErrorCode::kInvalid));
+  EXPECT_THAT(database_->set_object(id, ObjectState::kStored, 200), IsOk());  // It grew.
   EXPECT_THAT(database_->set_object(id, ObjectState::kCondemned, 200),
               FailsWith(ErrorCode::kInvalid));
   EXPECT_THAT(database_->drop_object(id), FailsWith(ErrorCode::kInvalid));
@@ -38,7 +38,7 @@ TEST_P(MetaConformance, ObjectsGoThroughTheirStatesForwardOnly) {
   EXPECT_THAT(names_->write(ino, 0, {&one, 1}, now()), FailsWith(ErrorCode::kInvalid));
   EXPECT_THAT(database_->drop_object(id), IsOk());
   EXPECT_THAT(database_->drop_object(id), FailsWith(ErrorCode::kNotFound));
-  EXPECT_THAT(database_->set_object(id, ObjectState::kLive, 1), FailsWith(ErrorCode::kNotFound));
+  EXPECT_THAT(database_->set_object(id, ObjectState::kStored, 1), FailsWith(ErrorCode::kNotFound));
   expect_sound();
 }
 
