@@ -64,6 +64,10 @@ int Model::create(Ino parent, const std::string& name, const NewInode& wanted, I
   node.inode.mode = wanted.mode;
   node.inode.uid = wanted.uid;
   node.inode.gid = wanted.gid;
+  if ((nodes_.at(parent).inode.mode & S_ISGID) != 0) {
+    node.inode.gid = nodes_.at(parent).inode.gid;
+    if (node.inode.is_directory()) node.inode.mode |= S_ISGID;
+  }
   node.inode.links = node.inode.is_directory() ? 2 : 1;
   node.inode.size = wanted.target.size();
   node.inode.atime = node.inode.mtime = node.inode.ctime = now;

@@ -60,7 +60,9 @@ void expect_directory(View& view, const ModelNode& node) {
     cookie = page->back().cookie;
   }
   EXPECT_EQ(entries, node.entries);
-  if (node.inode.links != 0) EXPECT_EQ(view.lookup(node.inode.ino, "..")->ino, node.parent);
+  if (node.inode.links != 0) {
+    EXPECT_EQ(view.lookup(node.inode.ino, "..")->ino, node.parent);
+  }
   for (const auto& [name, ino] : entries) EXPECT_EQ(view.lookup(node.inode.ino, name)->ino, ino);
 }
 
@@ -70,7 +72,9 @@ void expect_node(View& view, const ModelNode& node) {
   ASSERT_THAT(seen, IsOk());
   expect_inode(*seen, node);
   if (seen->is_directory()) expect_directory(view, node);
-  if (S_ISLNK(seen->mode)) EXPECT_EQ(*view.symlink(ino), node.target);
+  if (S_ISLNK(seen->mode)) {
+    EXPECT_EQ(*view.symlink(ino), node.target);
+  }
   if (S_ISREG(seen->mode)) {
     std::vector<uint64_t> bytes = node.bytes;
     while (!bytes.empty() && bytes.back() == Model::kHole) bytes.pop_back();

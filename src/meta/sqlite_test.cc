@@ -199,11 +199,11 @@ TEST(SqliteMeta, CheckNamesWhatContradictsItself) {
 // A disk that is full in the middle of something: the caller hears of it, and what was committed
 // is there when there is room again.
 TEST(SqliteMeta, AFullDiskLosesNothingThatWasCommitted) {
-  io::MemoryFileSystem fs({.capacity_bytes = 8 * kMiB});
+  io::MemoryFileSystem fs({.capacity_bytes = 16 * kMiB});
   {
     const auto filler =
         fs.open("/filler", {.access = io::Access::kWrite, .create = io::Create::kMustNotExist});
-    ASSERT_THAT((*filler)->allocate(0, 2 * kMiB), IsOk());
+    ASSERT_THAT((*filler)->allocate(0, 10 * kMiB), IsOk());
   }
   uint64_t committed = 0;
   Result<void> failure;

@@ -140,8 +140,12 @@ TEST_P(MetaConformance, CallsFromManyThreadsTakeTurns) {
         const std::string name = fmt::format("{}-{}", t, i);
         EXPECT_THAT(names_->create(kRoot, name, {.mode = S_IFREG}, 1), IsOk());
         EXPECT_THAT(names_->lookup(kRoot, name), IsOk());
-        if (i % 10 == t) EXPECT_THAT(database_->commit({.now = 1}), IsOk());
-        if (i % 20 == t) EXPECT_THAT(database_->purge(2, 100), IsOk());
+        if (i % 10 == t) {
+          EXPECT_THAT(database_->commit({.now = 1}), IsOk());
+        }
+        if (i % 20 == t) {
+          EXPECT_THAT(database_->purge(2, 100), IsOk());
+        }
         if (i % 30 == t) (void)database_->pin(database_->last_version());  // May be gone by now.
       }
     });
