@@ -82,8 +82,10 @@ void Core::note_totals(Volume& volume, int64_t bytes, int64_t inodes) {
 
 Result<void> Core::check_quota(const Volume& volume, uint64_t bytes, uint64_t inodes) const {
   const Quota& quota = volume.settings.quota;
-  const auto exceeds = [](uint64_t used, uint64_t more, uint64_t limit) {
-    return more != 0 && limit != 0 && (used >= limit || more > limit - used);
+  // Without a quota too there is a number that no sum may exceed.
+  const auto exceeds = [](uint64_t used, uint64_t more, uint64_t quota_of_it) {
+    const uint64_t limit = quota_of_it != 0 ? quota_of_it : kFileBytesMax;
+    return more != 0 && (used >= limit || more > limit - used);
   };
   if (exceeds(volume.totals.bytes, bytes, quota.bytes))
     return posix_error(ENOSPC, fmt::format("the volume's quota of {}", format_size(quota.bytes)));

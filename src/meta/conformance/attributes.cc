@@ -58,6 +58,8 @@ TEST_P(MetaConformance, TruncateCutsAndGrows) {
   EXPECT_EQ(names_->totals()->bytes, 0u);
   EXPECT_THAT(names_->change(made.ino, {.size = kFileBytesMax + 1}, now()), FailsErrno(EFBIG));
   EXPECT_THAT(names_->change(made.ino, {.size = kFileBytesMax}, now()), IsOk());
+  // Sizes have a sum.
+  EXPECT_THAT(names_->change(file(kRoot, "b").ino, {.size = 1}, now()), FailsErrno(ENOSPC));
   EXPECT_THAT(names_->change(kRoot, {.size = 1}, now()), FailsErrno(EISDIR));
   EXPECT_THAT(names_->change(make(kRoot, "fifo", S_IFIFO | 0600).ino, {.size = 1}, now()),
               FailsErrno(EINVAL));
