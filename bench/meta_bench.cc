@@ -32,112 +32,156 @@ class Timer {
 };
 
 constexpr uint64_t kDirectories = 100;
+constexpr uint64_t kPerCommit = 10'000;
+
+std::string name_of(uint64_t file) {
+  return fmt::format("image-{:08}.jpeg", file);
+}
+
+class Bench {
+ public:
+  Bench(std::unique_ptr<Database> database, std::unique_ptr<Namespace> names, uint64_t files)
+      : database_(std::move(database)), names_(std::move(names)), files_(files) {}
+
+  Result<void> run() {
+    PENSTOCK_TRY(prepare());
+    PENSTOCK_TRY(create());
+    PENSTOCK_TRY(write());
+    PENSTOCK_TRY(lookup());
+    PENSTOCK_TRY(list());
+    PENSTOCK_TRY(clone());
+    PENSTOCK_TRY(unlink());
+    PENSTOCK_TRY(purge());
+    return commit();
+  }
+
+ private:
+  Ino parent_of(uint64_t file) const { return directories_[file * kDirectories / files_]; }
+  Result<void> commit_now_and_then(uint64_t done) {
+    if (done % kPerCommit == kPerCommit - 1) PENSTOCK_TRY(database_->commit({}));
+    return {};
+  }
+
+  Result<void> prepare() {
+    for (uint64_t i = 0; i < kDirectories; ++i) {
+      const Inode made =
+          PENSTOCK_TRY(names_->create(kRoot, fmt::format("class-{}", i), {.mode = S_IFDIR}, 1));
+      directories_.push_back(made.ino);
+    }
+    return database_->add_object({.id = object_, .state = ObjectState::kStored, .bytes = kTiB});
+  }
+
+  Result<void> create() {
+    Timer timer("create", files_);
+    for (uint64_t i = 0; i < files_; ++i) {
+      const Inode made =
+          PENSTOCK_TRY(names_->create(parent_of(i), name_of(i), {.mode = S_IFREG | 0644}, 1));
+      inodes_.push_back(made.ino);
+      PENSTOCK_TRY(commit_now_and_then(i));
+    }
+    return {};
+  }
+
+  Result<void> write() {
+    {
+      Timer timer("write of one extent", files_);
+      for (uint64_t i = 0; i < files_; ++i) {
+        const Place place{
+            .object = object_, .offset = i * 100'000, .stored = 100'000, .raw = 100'000};
+        PENSTOCK_TRY(names_->write(inodes_[i], 0, {&place, 1}, 2));
+        PENSTOCK_TRY(commit_now_and_then(i));
+      }
+    }
+    PENSTOCK_TRY(database_->commit({}));
+    return {};
+  }
+
+  Result<void> lookup() {
+    {
+      Timer timer("lookup, in order", files_);
+      for (uint64_t i = 0; i < files_; ++i) PENSTOCK_TRY(names_->lookup(parent_of(i), name_of(i)));
+    }
+    const auto past = PENSTOCK_TRY(names_->at(database_->last_version()));
+    for (View* view : {static_cast<View*>(names_.get()), past.get()}) {
+      Timer timer(view == past.get() ? "lookup in the past" : "lookup, at random", files_);
+      for (uint64_t n = 0; n < files_; ++n) {
+        const uint64_t i = random_() % files_;
+        PENSTOCK_TRY(view->lookup(parent_of(i), name_of(i)));
+      }
+    }
+    Timer timer("extents of a file", files_);
+    for (uint64_t n = 0; n < files_; ++n)
+      PENSTOCK_TRY(names_->extents(inodes_[random_() % files_], 0, kMiB));
+    return {};
+  }
+
+  Result<void> list() {
+    Timer timer("entries listed", files_);
+    for (const Ino directory : directories_) {
+      for (uint64_t cookie = 0;;) {
+        const auto page = PENSTOCK_TRY(names_->list(directory, cookie, 500));
+        if (page.empty()) break;
+        cookie = page.back().cookie;
+      }
+    }
+    return {};
+  }
+
+  Result<void> clone() {
+    Timer timer("rows cloned", 3 * files_);
+    Settings settings;
+    settings.name = "clone";
+    PENSTOCK_TRY(database_->clone("bench", kLive, settings, 3));
+    PENSTOCK_TRY(database_->commit({}));
+    return {};
+  }
+
+  Result<void> unlink() {
+    Timer timer("unlink and forget", files_);
+    for (uint64_t i = 0; i < files_; ++i) {
+      PENSTOCK_TRY(names_->unlink(parent_of(i), name_of(i), 4));
+      PENSTOCK_TRY(names_->forget(inodes_[i]));
+      PENSTOCK_TRY(commit_now_and_then(i));
+    }
+    return {};
+  }
+
+  Result<void> purge() {
+    // A row of history of each file's inode twice, of its name, and of its extent; and its chunk stays.
+    Timer timer("rows purged, about", 4 * files_);
+    while (true) {
+      const Purged purged = PENSTOCK_TRY(database_->purge(5, kPerCommit));
+      PENSTOCK_TRY(database_->commit({}));
+      if (!purged.more) return {};
+    }
+  }
+
+  Result<void> commit() {
+    constexpr uint64_t kCommits = 200;
+    Timer timer("commits of one create", kCommits);
+    for (uint64_t i = 0; i < kCommits; ++i) {
+      PENSTOCK_TRY(names_->create(kRoot, fmt::format("small-{}", i), {.mode = S_IFREG}, 1));
+      PENSTOCK_TRY(database_->commit({}));
+    }
+    return {};
+  }
+
+  const std::unique_ptr<Database> database_;
+  const std::unique_ptr<Namespace> names_;
+  const uint64_t files_;
+  const ObjectId object_{database_->session(), 1};
+  std::vector<Ino> directories_;
+  std::vector<Ino> inodes_;
+  std::mt19937_64 random_{1};
+};
 
 Result<void> run(io::FileSystem& fs, const std::string& path, uint64_t files) {
   SqliteOptions options;
   options.create = Settings();
   options.create->name = "bench";
-  const auto database = PENSTOCK_TRY(open_sqlite(fs, path, options));
-  const auto names = PENSTOCK_TRY(database->open("bench"));
-  std::vector<Ino> directories;
-  for (uint64_t i = 0; i < kDirectories; ++i) {
-    const Inode made =
-        PENSTOCK_TRY(names->create(kRoot, fmt::format("class-{}", i), {.mode = S_IFDIR}, 1));
-    directories.push_back(made.ino);
-  }
-  const ObjectId object{database->session(), 1};
-  PENSTOCK_TRY(database->add_object({.id = object, .state = ObjectState::kStored, .bytes = kTiB}));
-  const auto name_of = [](uint64_t i) { return fmt::format("image-{:08}.jpeg", i); };
-  std::vector<Ino> inodes;
-  {
-    Timer timer("create", files);
-    for (uint64_t i = 0; i < files; ++i) {
-      const Inode made = PENSTOCK_TRY(names->create(directories[i * kDirectories / files],
-                                                    name_of(i), {.mode = S_IFREG | 0644}, 1));
-      inodes.push_back(made.ino);
-      if (i % 10'000 == 9'999) PENSTOCK_TRY(database->commit({}));
-    }
-  }
-  {
-    Timer timer("write of one extent", files);
-    for (uint64_t i = 0; i < files; ++i) {
-      const Place place{.object = object, .offset = i * 100'000, .stored = 100'000, .raw = 100'000};
-      PENSTOCK_TRY(names->write(inodes[i], 0, {&place, 1}, 2));
-      if (i % 10'000 == 9'999) PENSTOCK_TRY(database->commit({}));
-    }
-  }
-  PENSTOCK_TRY(database->commit({}));
-  std::mt19937_64 random(1);
-  {
-    Timer timer("lookup, in order", files);
-    for (uint64_t i = 0; i < files; ++i)
-      PENSTOCK_TRY(names->lookup(directories[i * kDirectories / files], name_of(i)));
-  }
-  {
-    Timer timer("lookup, at random", files);
-    for (uint64_t n = 0; n < files; ++n) {
-      const uint64_t i = random() % files;
-      PENSTOCK_TRY(names->lookup(directories[i * kDirectories / files], name_of(i)));
-    }
-  }
-  {
-    const auto past = PENSTOCK_TRY(names->at(database->last_version()));
-    Timer timer("lookup in the past", files);
-    for (uint64_t n = 0; n < files; ++n) {
-      const uint64_t i = random() % files;
-      PENSTOCK_TRY(past->lookup(directories[i * kDirectories / files], name_of(i)));
-    }
-  }
-  {
-    Timer timer("extents of a file", files);
-    for (uint64_t n = 0; n < files; ++n)
-      PENSTOCK_TRY(names->extents(inodes[random() % files], 0, kMiB));
-  }
-  {
-    Timer timer("listed entries", files);
-    for (const Ino directory : directories) {
-      for (uint64_t cookie = 0;;) {
-        const auto page = PENSTOCK_TRY(names->list(directory, cookie, 500));
-        if (page.empty()) break;
-        cookie = page.back().cookie;
-      }
-    }
-  }
-  {
-    Timer timer("rows cloned", 3 * files);
-    Settings settings;
-    settings.name = "clone";
-    PENSTOCK_TRY(database->clone("bench", kLive, settings, 3));
-    PENSTOCK_TRY(database->commit({}));
-  }
-  {
-    Timer timer("unlink and forget", files);
-    for (uint64_t i = 0; i < files; ++i) {
-      PENSTOCK_TRY(names->unlink(directories[i * kDirectories / files], name_of(i), 4));
-      PENSTOCK_TRY(names->forget(inodes[i]));
-      if (i % 10'000 == 9'999) PENSTOCK_TRY(database->commit({}));
-    }
-  }
-  {
-    uint64_t rows = 0;
-    const Clock::time_point start = Clock::now();
-    while (true) {
-      const Purged purged = PENSTOCK_TRY(database->purge(5, 10'000));
-      rows += purged.rows + purged.chunks;
-      PENSTOCK_TRY(database->commit({}));
-      if (!purged.more) break;
-    }
-    const std::chrono::duration<double> time = Clock::now() - start;
-    fmt::print("{:<28} {:>9.0f} /s\n", "rows purged", static_cast<double>(rows) / time.count());
-  }
-  {
-    Timer timer("small commits", 200);
-    for (uint64_t i = 0; i < 200; ++i) {
-      PENSTOCK_TRY(names->create(kRoot, fmt::format("small-{}", i), {.mode = S_IFREG}, 1));
-      PENSTOCK_TRY(database->commit({}));
-    }
-  }
-  return {};
+  auto database = PENSTOCK_TRY(open_sqlite(fs, path, options));
+  auto names = PENSTOCK_TRY(database->open("bench"));
+  return Bench(std::move(database), std::move(names), files).run();
 }
 
 }  // namespace
