@@ -105,7 +105,9 @@ class ReadPlan {
 void prefer_huge_pages(std::span<const Range> wanted) {
   std::vector<std::span<std::byte>> targets;
   targets.reserve(wanted.size());
-  for (const Range& range : wanted) targets.push_back(range.into);
+  for (const Range& range : wanted) {
+    if (!range.into.empty()) targets.push_back(range.into);
+  }
   std::ranges::sort(targets, {}, [](const auto& target) { return target.data(); });
   for (size_t i = 0; i < targets.size();) {
     std::byte* const begin = targets[i].data();
