@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/memory_file_system.h"
+#include "io/passing_file.h"
 #include "penstock/io.h"
 
 namespace penstock::sync {
@@ -140,41 +141,6 @@ class GuardedFileSystem : public PassingFileSystem {
   }
 };
 
-// Passes every call on to a file.
-class PassingFile : public io::File {
- public:
-  explicit PassingFile(std::unique_ptr<io::File> inner) : inner_(std::move(inner)) {}
-
-  Result<size_t> read(uint64_t offset, std::span<std::byte> into) override {
-    return inner_->read(offset, into);
-  }
-  Result<void> write(uint64_t offset, std::span<const std::byte> from) override {
-    return inner_->write(offset, from);
-  }
-  using io::File::submit;
-  void submit(std::span<io::IoRequest> requests) override { inner_->submit(requests); }
-  Result<void> sync() override { return inner_->sync(); }
-  Result<void> data_sync() override { return inner_->data_sync(); }
-  Result<void> allocate(uint64_t offset, uint64_t length) override {
-    return inner_->allocate(offset, length);
-  }
-  Result<void> truncate(uint64_t size) override { return inner_->truncate(size); }
-  Result<void> advise(io::Advice advice, uint64_t offset, uint64_t length) override {
-    return inner_->advise(advice, offset, length);
-  }
-  Result<void> set_attributes(std::optional<uint32_t> mode,
-                              std::optional<int64_t> mtime_ns) override {
-    return inner_->set_attributes(mode, mtime_ns);
-  }
-  Result<io::FileInfo> stat() override { return inner_->stat(); }
-  io::CacheMode mode() const override { return inner_->mode(); }
-  io::Alignment alignment() const override { return inner_->alignment(); }
-  Result<void> close() override { return inner_->close(); }
-
- private:
-  std::unique_ptr<io::File> inner_;
-};
-
 // Every so manieth write lands with a wrong bit.
 class RottenFileSystem : public PassingFileSystem {
  public:
@@ -188,7 +154,7 @@ class RottenFileSystem : public PassingFileSystem {
   }
 
  private:
-  class RottenFile : public PassingFile {
+  class RottenFile : public io::PassingFile {
    public:
     RottenFile(std::unique_ptr<io::File> inner, RottenFileSystem& fs)
         : PassingFile(std::move(inner)), fs_(fs) {}
@@ -219,7 +185,7 @@ class CoarseFileSystem : public PassingFileSystem {
   }
 
  private:
-  class CoarseFile : public PassingFile {
+  class CoarseFile : public io::PassingFile {
    public:
     CoarseFile(std::unique_ptr<io::File> inner, int64_t step_ns)
         : PassingFile(std::move(inner)), step_ns_(step_ns) {}

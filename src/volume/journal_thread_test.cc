@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "io/passing_file.h"
 #include "volume/journal_test_support.h"
 
 namespace penstock::volume {
@@ -79,41 +80,18 @@ class SlowSyncs : public MemoryFileSystem {
   std::atomic<uint64_t> syncs = 0;
 };
 
-class SlowFile : public io::File {
+class SlowFile : public io::PassingFile {
  public:
-  SlowFile(SlowSyncs& fs, std::unique_ptr<io::File> inner) : fs_(fs), inner_(std::move(inner)) {}
-  Result<size_t> read(uint64_t offset, std::span<std::byte> into) override {
-    return inner_->read(offset, into);
-  }
-  Result<void> write(uint64_t offset, std::span<const std::byte> from) override {
-    return inner_->write(offset, from);
-  }
-  void submit(std::span<io::IoRequest> requests) override { inner_->submit(requests); }
-  Result<void> sync() override { return inner_->sync(); }
+  SlowFile(SlowSyncs& fs, std::unique_ptr<io::File> inner)
+      : PassingFile(std::move(inner)), fs_(fs) {}
   Result<void> data_sync() override {
     ++fs_.syncs;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    return inner_->data_sync();
+    return PassingFile::data_sync();
   }
-  Result<void> allocate(uint64_t offset, uint64_t length) override {
-    return inner_->allocate(offset, length);
-  }
-  Result<void> truncate(uint64_t size) override { return inner_->truncate(size); }
-  Result<void> advise(io::Advice advice, uint64_t offset, uint64_t length) override {
-    return inner_->advise(advice, offset, length);
-  }
-  Result<void> set_attributes(std::optional<uint32_t> mode,
-                              std::optional<int64_t> mtime_ns) override {
-    return inner_->set_attributes(mode, mtime_ns);
-  }
-  Result<io::FileInfo> stat() override { return inner_->stat(); }
-  io::CacheMode mode() const override { return inner_->mode(); }
-  io::Alignment alignment() const override { return inner_->alignment(); }
-  Result<void> close() override { return inner_->close(); }
 
  private:
   SlowSyncs& fs_;
-  std::unique_ptr<io::File> inner_;
 };
 
 Result<std::unique_ptr<io::File>> SlowSyncs::open(const std::string& path,
