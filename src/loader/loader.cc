@@ -34,8 +34,6 @@ constexpr uint64_t kAheadCopiedBytes = 24 * kMiB;
 constexpr uint64_t kAheadDriveBytes = 128 * kMiB;
 constexpr uint64_t kAheadSmallMax = 256;
 constexpr uint32_t kAheadRemoteMax = 64;
-// Through a cache, which is told what comes and fetches that far ahead by itself.
-constexpr uint64_t kAheadStagedBytes = 48 * kMiB;
 
 // What reading over the network costs, every epoch anew, and what to do about it.
 std::optional<std::string> cost_of_no_cache(const LoaderOptions& options,
@@ -65,12 +63,12 @@ class LoaderImpl final : public Loader {
         page_cache_(std::move(page_cache)),
         tuned_(std::move(tuned)),
         pipeline_(std::move(pipeline)) {
+    ahead_ = options.batches_ahead > 0 ? options.batches_ahead : enough_ahead();
     if (auto cost = cost_of_no_cache(options, datasets_)) warnings_.push_back(std::move(*cost));
     stage_ = StageAhead::create(sequence_, datasets_,
                                 {.shuffle = options.shuffle,
                                  .world_size = options.world_size,
                                  .is_calm = [this] { return is_calm(); }});
-    ahead_ = options.batches_ahead > 0 ? options.batches_ahead : enough_ahead();
   }
   ~LoaderImpl() override {
     if (is_forked()) {
@@ -158,14 +156,10 @@ uint32_t LoaderImpl::enough_ahead() const {
     bytes += dataset->bytes();
     samples += dataset->samples();
   }
+  if (!local) return kAheadRemoteMax;
   const uint64_t dense = Layout(options_.fields, options_.batch_size).bytes;
   const uint64_t batch = dense + options_.batch_size * bytes / std::max<uint64_t>(1, samples);
   const auto fit = [&](uint64_t all) { return all / std::max<uint64_t>(1, batch); };
-  if (!local && stage_ == nullptr) return kAheadRemoteMax;
-  if (!local) {
-    return static_cast<uint32_t>(
-        std::clamp<uint64_t>(fit(kAheadStagedBytes), kAheadLocalMax, kAheadRemoteMax));
-  }
   if (!direct && batch <= kSmallBatchBytes) {
     const uint32_t least = std::min(options_.threads + kAheadMin, kAheadLocalMax);
     return static_cast<uint32_t>(
