@@ -1,0 +1,170 @@
+#include "meta/chunk_rows.h"
+
+#include <fmt/core.h>
+
+namespace penstock::meta {
+
+namespace {
+
+#define PLACE_COLUMNS "session, number, offset, stored, raw, codec, checksum"
+
+Place place_of(const Query& row, int first) {
+  Place place;
+  place.object = {row.small(first), row.small(first + 1)};
+  place.offset = row.number(first + 2);
+  place.stored = row.number(first + 3);
+  place.raw = row.number(first + 4);
+  place.codec = static_cast<codec::Codec>(row.integer(first + 5));
+  place.checksum = row.number(first + 6);
+  return place;
+}
+
+Object object_of(const Query& row) {
+  Object object;
+  object.id = {row.small(0), row.small(1)};
+  object.kind = static_cast<ObjectKind>(row.integer(2));
+  object.state = static_cast<ObjectState>(row.integer(3));
+  object.bytes = row.number(4);
+  object.live_bytes = row.number(5);
+  object.changed = row.number(6);
+  return object;
+}
+
+Error object_error(ErrorCode code, ObjectId id, std::string_view what) {
+  return make_error(code, fmt::format("object {}-{} {}", id.session, id.number, what));
+}
+
+Result<std::optional<Place>> find_place(Core& core, ChunkId chunk) {
+  Query query = core.db().query("SELECT " PLACE_COLUMNS " FROM chunk WHERE id = ?", chunk);
+  if (!PENSTOCK_TRY(query.next())) return std::optional<Place>();
+  return std::optional(place_of(query, 0));
+}
+
+}  // namespace
+
+Result<Place> load_place(Core& core, ChunkId chunk) {
+  const std::optional<Place> place = PENSTOCK_TRY(find_place(core, chunk));
+  if (place) return *place;
+  return make_error(ErrorCode::kCorrupt, fmt::format("chunk {} is missing", chunk));
+}
+
+Result<void> check_place(Core& core, const Place& place) {
+  if (place.raw == 0 || place.raw > kChunkBytesMax || place.stored == 0)
+    return make_error(ErrorCode::kInvalid, "a chunk has 1 byte to 16 MiB");
+  const std::optional<Object> object = PENSTOCK_TRY(find_object(core, place.object));
+  if (!object || object->state != ObjectState::kStored)
+    return object_error(ErrorCode::kInvalid, place.object, "is not live: no chunk can lie there");
+  if (place.offset > object->bytes || place.stored > object->bytes - place.offset)
+    return object_error(ErrorCode::kInvalid, place.object, "ends before the chunk does");
+  return {};
+}
+
+Result<ChunkId> add_chunk(Core& core, const Place& place) {
+  PENSTOCK_TRY(check_place(core, place));
+  const ChunkId id = core.next_chunk();
+  PENSTOCK_TRY(core.db().run(
+      "INSERT INTO chunk(id, " PLACE_COLUMNS ", refs) VALUES(?, ?, ?, ?, ?, ?, ?, ?, 0)", id,
+      place.object.session, place.object.number, place.offset, place.stored, place.raw,
+      static_cast<int>(place.codec), place.checksum));
+  return id;
+}
+
+Result<std::optional<Object>> find_object(Core& core, ObjectId id) {
+  Query query = core.db().query(
+      "SELECT session, number, kind, state, bytes, live_bytes, changed FROM object "
+      "WHERE session = ? AND number = ?",
+      id.session, id.number);
+  if (!PENSTOCK_TRY(query.next())) return std::optional<Object>();
+  return std::optional(object_of(query));
+}
+
+Result<void> add_object_row(Core& core, const Object& object) {
+  const std::optional<Object> there = PENSTOCK_TRY(find_object(core, object.id));
+  if (there) return object_error(ErrorCode::kExists, object.id, "is known already");
+  if (object.bytes > kFileBytesMax)
+    return object_error(ErrorCode::kInvalid, object.id, "would be too large");
+  if (object.state == ObjectState::kCondemned)
+    return object_error(ErrorCode::kInvalid, object.id, "would be condemned from the beginning");
+  core.note_change();
+  PENSTOCK_TRY(core.db().run("INSERT INTO object VALUES(?, ?, ?, ?, ?, 0, ?)", object.id.session,
+                             object.id.number, static_cast<int>(object.kind),
+                             static_cast<int>(object.state), object.bytes, core.current()));
+  return {};
+}
+
+Result<void> set_object_row(Core& core, ObjectId id, ObjectState state, uint64_t bytes) {
+  const std::optional<Object> object = PENSTOCK_TRY(find_object(core, id));
+  if (!object) return object_error(ErrorCode::kNotFound, id, "is not known");
+  if (state < object->state)
+    return object_error(ErrorCode::kInvalid, id, "cannot go back to an earlier state");
+  if (bytes > kFileBytesMax) return object_error(ErrorCode::kInvalid, id, "would be too large");
+  if (state == ObjectState::kStored && object->state == state && bytes < object->bytes)
+    return object_error(ErrorCode::kInvalid, id, "cannot become shorter");
+  if (state == ObjectState::kCondemned) {
+    if (object->live_bytes != 0)
+      return object_error(ErrorCode::kInvalid, id, "has chunks that something refers to");
+    // Of those that nothing refers to none is to be found in an object that is gone.
+    PENSTOCK_TRY(
+        core.db().run("DELETE FROM chunk WHERE session = ? AND number = ?", id.session, id.number));
+  }
+  core.note_change();
+  const Version changed = state == object->state ? object->changed : core.current();
+  PENSTOCK_TRY(core.db().run(
+      "UPDATE object SET state = ?, bytes = ?, changed = ? WHERE session = ? AND number = ?",
+      static_cast<int>(state), bytes, changed, id.session, id.number));
+  return {};
+}
+
+Result<void> drop_object_row(Core& core, ObjectId id) {
+  const std::optional<Object> object = PENSTOCK_TRY(find_object(core, id));
+  if (!object) return object_error(ErrorCode::kNotFound, id, "is not known");
+  if (object->state == ObjectState::kStored)
+    return object_error(ErrorCode::kInvalid, id, "is live: condemn it first");
+  core.note_change();
+  PENSTOCK_TRY(
+      core.db().run("DELETE FROM object WHERE session = ? AND number = ?", id.session, id.number));
+  return {};
+}
+
+Result<std::vector<Object>> list_objects(Core& core, ObjectId after, size_t count) {
+  std::vector<Object> objects;
+  Query query = core.db().query(
+      "SELECT session, number, kind, state, bytes, live_bytes, changed FROM object "
+      "WHERE (session, number) > (?, ?) ORDER BY session, number LIMIT ?",
+      after.session, after.number, std::min<size_t>(count, INT32_MAX));
+  while (PENSTOCK_TRY(query.next())) objects.push_back(object_of(query));
+  return objects;
+}
+
+Result<std::vector<Chunk>> list_chunks(Core& core, ObjectId object, uint64_t from_offset,
+                                       size_t count) {
+  std::vector<Chunk> chunks;
+  Query query =
+      core.db().query("SELECT id, refs, " PLACE_COLUMNS
+                      " FROM chunk WHERE session = ? AND number = ? AND offset >= ? "
+                      "ORDER BY offset LIMIT ?",
+                      object.session, object.number, std::min<uint64_t>(from_offset, INT64_MAX),
+                      std::min<size_t>(count, INT32_MAX));
+  while (PENSTOCK_TRY(query.next()))
+    chunks.push_back({query.number(0), place_of(query, 2), query.number(1)});
+  return chunks;
+}
+
+Result<void> move_chunk_row(Core& core, ChunkId chunk, const Place& from, const Place& to) {
+  const std::optional<Place> place = PENSTOCK_TRY(find_place(core, chunk));
+  if (!place || *place != from)
+    return make_error(ErrorCode::kChanged,
+                      fmt::format("chunk {} does not lie where it was thought to", chunk));
+  if (to.raw != from.raw)
+    return make_error(ErrorCode::kInvalid, "a chunk keeps its bytes, wherever it lies");
+  PENSTOCK_TRY(check_place(core, to));
+  core.note_change();
+  PENSTOCK_TRY(
+      core.db().run("UPDATE chunk SET session = ?, number = ?, offset = ?, stored = ?, "
+                    "codec = ?, checksum = ? WHERE id = ?",
+                    to.object.session, to.object.number, to.offset, to.stored,
+                    static_cast<int>(to.codec), to.checksum, chunk));
+  return {};
+}
+
+}  // namespace penstock::meta

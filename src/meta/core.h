@@ -1,0 +1,158 @@
+// What everything over one database shares: its connection, the transaction that is always open,
+// counters, volumes, and the turn that calls take.
+//
+// Invariants:
+// - Between calls a transaction is open, with all changes since the last commit in it, unless the
+//   database is broken.
+// - A call that changes something runs in a savepoint: it happens whole, or not at all, in the
+//   tables as in the numbers kept here.
+// - SQLite gives up the whole transaction when the file system fails it. What was not committed is
+//   gone then, and so the database is broken from there on: every call answers kIo.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "meta/errors.h"
+#include "meta/schema.h"
+#include "meta/sql.h"
+#include "penstock/meta.h"
+
+namespace penstock::meta {
+
+using VolumeId = int64_t;
+
+// Guarded by the core's turn.
+struct Volume {
+  VolumeId id = 0;
+  Settings settings;
+  Version horizon = 0;  // Older versions are not kept.
+  Totals totals;        // Now,
+  Totals committed;     // and at the last commit.
+  bool removed = false;
+};
+
+// Outlives the core, since pins may.
+struct Pins {
+  std::mutex mutex;
+  std::multiset<Version> versions;
+};
+
+class Core {
+ public:
+  // The transaction is not open yet: start() opens it.
+  Core(io::FileSystem& fs, const std::string& path) : vfs_(fs, path) {}
+  ~Core();
+  Result<void> connect(const SqliteOptions& options);
+  // Nothing is written any more, when destroyed either.
+  void abandon() { broken_ = make_error(ErrorCode::kClosed, "it was not opened"); }
+
+  // One call that only reads.
+  template <typename Body>
+  auto read(Body body) -> decltype(body()) {
+    std::lock_guard turn(mutex_);
+    if (broken_) return broken_error();
+    auto answer = body();
+    if (!answer.ok()) look_whether_broken(answer.error());
+    return answer;
+  }
+  // One call that changes something, or nothing when it fails.
+  template <typename Body>
+  auto change(Body body) -> decltype(body()) {
+    std::lock_guard turn(mutex_);
+    if (broken_) return broken_error();
+    PENSTOCK_TRY(begin_change());
+    auto answer = body();
+    if (answer.ok()) {
+      PENSTOCK_TRY(end_change());
+    } else {
+      undo_change(answer.error());
+    }
+    return answer;
+  }
+  Result<Version> commit(const Commit& commit);
+
+  // The rest is for those whose turn it is.
+  Connection& db() { return *db_; }
+  Version last() const { return last_; }
+  Version current() const { return last_ + 1; }  // What is not committed yet belongs to it.
+  // To be said by whatever changed a row: what versions show, or only what is around them.
+  void note_change() { pending_.versioned = true; }
+  void note_upkeep() { pending_.upkeep = true; }
+  // Both hold once the call succeeds.
+  void note_totals(Volume& volume, int64_t bytes, int64_t inodes);
+
+  Ino next_ino() { return next_ino_++; }
+  uint64_t next_cookie() { return next_cookie_++; }
+  ChunkId next_chunk() { return next_chunk_++; }
+  uint64_t next_data_version() { return (uint64_t{session_} << 40) + ++data_changes_; }
+
+  std::map<VolumeId, std::shared_ptr<Volume>>& volumes() { return volumes_; }
+  // kNotFound where there is none of that name.
+  Result<std::shared_ptr<Volume>> volume(std::string_view name);
+  uint32_t session() const { return session_; }
+  std::shared_ptr<Pins> pins() const { return pins_; }
+  // The oldest version that any volume keeps.
+  Version horizon() const;
+  // ENOSPC where so much more would exceed the quota.
+  Result<void> check_quota(const Volume& volume, uint64_t bytes, uint64_t inodes) const;
+
+  JournalPosition journal();
+  Version last_version();
+  std::mutex& mutex() { return mutex_; }
+  struct Counters {
+    uint64_t ino = 0;
+    uint64_t cookie = 0;
+    uint64_t chunk = 0;
+  };
+  Counters counters() const { return {next_ino_, next_cookie_, next_chunk_}; }
+
+ private:
+  struct Pending {
+    bool versioned = false;
+    bool upkeep = false;
+    Volume* volume = nullptr;
+    int64_t bytes = 0;
+    int64_t inodes = 0;
+  };
+
+  Error broken_error() const;
+  void break_with(const Error& error);
+  void look_whether_broken(const Error& error);
+  Result<void> begin_change();
+  Result<void> end_change();
+  void undo_change(const Error& error);
+
+  Result<void> make(const SqliteOptions& options);
+  Result<void> load();
+  Result<void> load_volumes();
+  Result<void> start_session();
+  Result<void> write_version(Time now, JournalPosition journal);
+  Result<void> write_counters(Version version, Time time, JournalPosition journal);
+  Result<void> go_on();
+
+  std::mutex mutex_;
+  SqliteVfs vfs_;
+  std::unique_ptr<Connection> db_;
+  std::optional<Error> broken_;
+  Pending pending_;         // Of the call whose turn it is.
+  bool versioned_ = false;  // Since the last commit.
+  bool upkeep_ = false;
+
+  Version last_ = 0;
+  Time last_time_ = 0;
+  JournalPosition journal_;
+  Ino next_ino_ = 0;
+  uint64_t next_cookie_ = 0;
+  ChunkId next_chunk_ = 0;
+  uint32_t session_ = 0;
+  uint64_t data_changes_ = 0;
+  std::map<VolumeId, std::shared_ptr<Volume>> volumes_;
+  const std::shared_ptr<Pins> pins_ = std::make_shared<Pins>();
+};
+
+}  // namespace penstock::meta
