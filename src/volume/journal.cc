@@ -115,8 +115,8 @@ Result<std::unique_ptr<Journal>> Journal::open(io::FileSystem& fs, std::string d
   return std::unique_ptr<Journal>(new Journal(std::move(impl)));
 }
 
-Result<void> Journal::replay(uint64_t committed, const Visit& visit) {
-  return impl_->replay(committed, visit);
+Result<void> Journal::replay(uint64_t committed, const Visit& visit, const Keep& keep) {
+  return impl_->replay(committed, visit, keep);
 }
 Result<JournalPlace> Journal::append(std::span<const std::byte> record,
                                      std::span<const std::byte> content) {
@@ -129,8 +129,7 @@ Result<void> Journal::read(const JournalPlace& place, uint64_t content_offset,
                            std::span<std::byte> into) {
   return impl_->read(place, content_offset, into);
 }
-Result<void> Journal::release(uint64_t sequence,
-                              const std::function<bool(uint64_t segment)>& keep) {
+Result<void> Journal::release(uint64_t sequence, const Keep& keep) {
   return impl_->release(sequence, keep);
 }
 Journal::Usage Journal::usage() const {

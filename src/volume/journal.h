@@ -62,14 +62,15 @@ class Journal {
   ~Journal();
 
   // Calls `visit` for every record after `committed`, in order, makes them durable, and cuts off
-  // what lies behind the last one. Those up to `committed` count as released; where that is more
-  // than there are, the next record comes behind it. Once, before anything else. An error of
-  // `visit` ends it, and is returned. kCorrupt: a record that was synced is missing or damaged.
-  // After either nothing was changed, and what was visited before does not count. kIo, kNoSpace and
-  // the like: open it again to try again.
+  // what lies behind the last one. Those up to `committed` count as released, with `keep` as of
+  // release(); where that is more than there are, the next record comes behind it. Once, before
+  // anything else. An error of `visit` ends it, and is returned. kCorrupt: a record that was synced
+  // is missing or damaged. After either nothing was changed, and what was visited before does not
+  // count. kIo, kNoSpace and the like: open it again to try again.
   using Visit = std::function<Result<void>(const JournalPlace&, std::span<const std::byte> record,
                                            std::span<const std::byte> content)>;
-  Result<void> replay(uint64_t committed, const Visit& visit);
+  using Keep = std::function<bool(uint64_t segment)>;
+  Result<void> replay(uint64_t committed, const Visit& visit, const Keep& keep = {});
 
   // kBusy at the limit: release() something, then try again. kNoSpace: the drive is full; nothing
   // was written. After kIo nothing is accepted any more, and the next replay() may find this record
@@ -87,9 +88,8 @@ class Journal {
   // Records up to this one are not needed any more: what they did is durable elsewhere, and no
   // replay will ask for them. Segments that hold only such are used again, but for the newest, and
   // for those that `keep` (asked with their number, without a lock; it must not call release())
-  // says hold content that is still referred to. Those are asked for again each time, and last as
-  // long as this object: the next replay() gives them up.
-  Result<void> release(uint64_t sequence, const std::function<bool(uint64_t segment)>& keep = {});
+  // says hold content that is still referred to. Those are asked for again each time.
+  Result<void> release(uint64_t sequence, const Keep& keep = {});
 
   struct Usage {
     uint64_t bytes = 0;   // Of all segments in use.

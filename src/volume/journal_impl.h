@@ -23,12 +23,12 @@ class Journal::Impl {
   Impl(io::FileSystem& fs, std::string directory, const JournalOptions& options);
 
   Result<void> open();
-  Result<void> replay(uint64_t committed, const Visit& visit);
+  Result<void> replay(uint64_t committed, const Visit& visit, const Keep& keep);
   Result<JournalPlace> append(std::span<const std::byte> record,
                               std::span<const std::byte> content);
   Result<void> sync();
   Result<void> read(const JournalPlace& place, uint64_t content_offset, std::span<std::byte> into);
-  Result<void> release(uint64_t sequence, const std::function<bool(uint64_t)>& keep);
+  Result<void> release(uint64_t sequence, const Keep& keep);
   Usage usage() const;
 
  private:
@@ -55,10 +55,9 @@ class Journal::Impl {
 
   // journal_recovery.cc
   Result<void> rewrite(const std::vector<SegmentRef>& segments, const Replayed& replayed);
-  Result<void> tidy(const std::vector<SegmentRef>& segments, const Replayed& replayed,
-                    uint64_t committed);
   Result<void> take_spares();
-  void adopt(const std::vector<SegmentRef>& segments, const Replayed& replayed, uint64_t committed);
+  Result<void> tidy(const std::vector<SegmentRef>& segments, const Replayed& replayed,
+                    uint64_t committed, const Keep& keep);
 
   // journal_release.cc
   Result<std::vector<SegmentRef>> released_segments(uint64_t sequence);

@@ -27,7 +27,7 @@ Result<void> rewrite_range(io::File& file, const Replayed::Range& range) {
 
 }  // namespace
 
-Result<void> Journal::Impl::replay(uint64_t committed, const Visit& visit) {
+Result<void> Journal::Impl::replay(uint64_t committed, const Visit& visit, const Keep& keep) {
   const Lock turn(turn_);
   {
     const Lock state(state_);
@@ -44,8 +44,13 @@ Result<void> Journal::Impl::replay(uint64_t committed, const Visit& visit) {
       [this](uint64_t sequence, int64_t time_ns) { ages_.note(sequence, time_ns); }));
   PENSTOCK_TRY(rewrite(segments, replayed));
   PENSTOCK_TRY(take_spares());
-  PENSTOCK_TRY(tidy(segments, replayed, committed));
-  adopt(segments, replayed, committed);
+  PENSTOCK_TRY(tidy(segments, replayed, committed, keep));
+  if (replayed.resumable) current_ = segments[replayed.kept - 1];
+  const Lock state(state_);
+  last_ = synced_ = replayed.last;
+  released_ = committed;
+  ages_.forget(committed);
+  replayed_ = true;
   return {};
 }
 
@@ -86,30 +91,24 @@ Result<void> Journal::Impl::take_spares() {
 
 // What counts for nothing must have lost its name before a record is written that takes its place.
 Result<void> Journal::Impl::tidy(const std::vector<SegmentRef>& segments, const Replayed& replayed,
-                                 uint64_t committed) {
+                                 uint64_t committed, const Keep& keep) {
+  std::map<uint64_t, SegmentRef> live;
   std::vector<SegmentRef> aside;
   for (size_t i = 0; i < segments.size(); ++i) {
-    const bool last_kept = i + 1 == replayed.kept;
-    const bool done_with = i < replayed.kept && segments[i]->last <= committed && !last_kept;
-    if (i >= replayed.kept || done_with) aside.push_back(segments[i]);
-  }
-  // Also when there is none: the dead process may not have come to sync the names that it made.
-  return put_aside(aside);
-}
-
-void Journal::Impl::adopt(const std::vector<SegmentRef>& segments, const Replayed& replayed,
-                          uint64_t committed) {
-  if (replayed.resumable) current_ = segments[replayed.kept - 1];
-  const Lock state(state_);
-  for (size_t i = 0; i < replayed.kept; ++i) {
-    if (segments[i]->last > committed || i + 1 == replayed.kept) {
-      live_[segments[i]->header.number] = segments[i];
+    const uint64_t number = segments[i]->header.number;
+    const bool counts = i < replayed.kept;
+    const bool needed = segments[i]->last > committed || i + 1 == replayed.kept;
+    if (counts && (needed || (keep && keep(number)))) {
+      live[number] = segments[i];
+    } else {
+      aside.push_back(segments[i]);
     }
   }
-  last_ = synced_ = replayed.last;
-  released_ = committed;
-  ages_.forget(committed);
-  replayed_ = true;
+  // Also when there is none: the dead process may not have come to sync the names that it made.
+  PENSTOCK_TRY(put_aside(aside));
+  const Lock state(state_);
+  live_ = std::move(live);
+  return {};
 }
 
 }  // namespace penstock::volume

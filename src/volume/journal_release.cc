@@ -124,7 +124,7 @@ Result<void> Journal::Impl::read(const JournalPlace& place, uint64_t content_off
   return reader.read(content_offset, into);
 }
 
-Result<void> Journal::Impl::release(uint64_t sequence, const std::function<bool(uint64_t)>& keep) {
+Result<void> Journal::Impl::release(uint64_t sequence, const Keep& keep) {
   const Lock releasing(releasing_);
   std::vector<SegmentRef> segments = PENSTOCK_TRY(released_segments(sequence));
   if (keep) {

@@ -242,6 +242,30 @@ TEST(Journal, SegmentsWithContentThatIsReferredToAreKept) {
   EXPECT_THAT(journal->read(*place, 0, into), FailsWith(ErrorCode::kNotFound));
 }
 
+TEST(Journal, AReplayKeepsSegmentsWithContentThatIsReferredTo) {
+  MemoryFileSystem fs;
+  JournalPlace place;
+  {
+    const auto journal = ready_journal(fs);
+    place = *append(*journal, large_entry(1));
+    append_many(*journal, 12);
+  }
+  const auto nothing = [](const JournalPlace&, auto, auto) -> Result<void> { return {}; };
+  const auto keep_first = [&](uint64_t segment) { return segment == place.segment; };
+  for (int life = 0; life < 2; ++life) {
+    const auto journal = open_journal(fs);
+    ASSERT_THAT(journal->replay(13, nothing, keep_first), IsOk());
+    EXPECT_EQ(count_named(fs, kSegmentPrefix), 2u);
+    Bytes into(15'000);
+    ASSERT_THAT(journal->read(place, 0, into), IsOk());
+    EXPECT_EQ(into, large_entry(1).content);
+  }
+  const auto journal = ready_journal(fs, small_options(), 13);
+  EXPECT_EQ(count_named(fs, kSegmentPrefix), 1u);
+  Bytes into(15'000);
+  EXPECT_THAT(journal->read(place, 0, into), FailsWith(ErrorCode::kNotFound));
+}
+
 TEST(Journal, AtTheLimitItIsBusyUntilSomethingIsReleased) {
   MemoryFileSystem fs;
   JournalOptions options = small_options();
