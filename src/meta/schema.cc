@@ -125,7 +125,7 @@ Result<void> prepare_connection(Connection& db, uint64_t cache_bytes) {
   return db.script(fmt::format(
       "PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = {}; PRAGMA auto_vacuum = NONE;"
       "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{}; PRAGMA secure_delete = OFF;"
-      "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cell_size_check = ON;"
+      "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON;"
       "PRAGMA journal_size_limit = {}; PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;",
       kPageBytes, std::max<uint64_t>(cache_bytes / kKiB, 256), kLogBytesKept));
 }
