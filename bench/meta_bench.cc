@@ -131,7 +131,7 @@ class Bench {
     Timer timer("rows cloned", 3 * files_);
     Settings settings;
     settings.name = "clone";
-    PENSTOCK_TRY(database_->clone("bench", kLive, settings, 3));
+    PENSTOCK_TRY(database_->clone("bench", kLive, settings));
     PENSTOCK_TRY(database_->commit({}));
     return {};
   }

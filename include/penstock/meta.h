@@ -301,8 +301,8 @@ class Database {
   virtual Result<std::unique_ptr<Namespace>> open(std::string_view volume) = 0;
   // Another volume that begins as `version` of this one (kLive: now), with the same content in the same
   // objects, and so in the same store. What has no name is left out. Takes as long as there are rows.
-  virtual Result<void> clone(std::string_view volume, Version version, const Settings& settings,
-                             Time now) = 0;
+  virtual Result<void> clone(std::string_view volume, Version version,
+                             const Settings& settings) = 0;
   // With its history, whatever is pinned: it is gone at once, and what it held with the purges that
   // follow. Objects become garbage where no other volume has them.
   virtual Result<void> remove(std::string_view volume) = 0;

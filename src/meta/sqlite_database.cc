@@ -50,9 +50,8 @@ class SqliteDatabase : public Database {
     });
   }
 
-  Result<void> clone(std::string_view name, Version version, const Settings& settings,
-                     Time now) override {
-    return core_->change([&] { return clone_volume(*core_, name, version, settings, now); });
+  Result<void> clone(std::string_view name, Version version, const Settings& settings) override {
+    return core_->change([&] { return clone_volume(*core_, name, version, settings); });
   }
 
   Result<void> remove(std::string_view name) override {
