@@ -97,7 +97,8 @@ struct Entry {
       0;  // Of this entry, never 0: list() goes on after it. Stays while the name does.
 };
 
-// (a session of the owner, which no other one ever gets again; a number in it)
+// (a session of the owner, which no other one ever gets again; a number in it, from 1 on). Sessions too
+// begin with 1: under 0 is what has a number of its own in all of them, as segments of a journal have.
 struct ObjectId {
   uint32_t session = 0;
   uint32_t number = 0;
@@ -112,7 +113,7 @@ enum class ObjectKind : uint8_t {
 enum class ObjectState : uint8_t {
   kPending = 0,    // May be in the store, whole, in part or not at all; nothing refers to it.
   kStored = 1,     // In the store, live: chunks may lie there.
-  kCondemned = 2,  // Nothing refers to it, and nothing ever will: may be deleted by now.
+  kCondemned = 2,  // Nothing refers to it, and nothing ever will: may be gone, once committed.
 };
 
 struct Object {
@@ -120,7 +121,7 @@ struct Object {
   ObjectKind kind = ObjectKind::kData;
   ObjectState state = ObjectState::kPending;
   uint64_t bytes = 0;       // Stored.
-  uint64_t live_bytes = 0;  // Of those, in chunks that something refers to.
+  uint64_t live_bytes = 0;  // Of those, in chunks that any version refers to: 0 means no chunk.
   Version changed = 0;      // In which it got its state.
 };
 
@@ -345,6 +346,11 @@ class Database {
 };
 
 struct SqliteOptions {
+  // One of them, however many there are. kNotFound when it was never added, or dropped.
+  virtual Result<Object> object(ObjectId id) = 0;
+  // Those of kind kJournal, whatever their state. A segment without live_bytes may be used for something
+  // else once that is committed; what lies in the others is to be moved first (chunks_of, move_chunk).
+  virtual Result<std::vector<Object>> segments() = 0;
   std::optional<Settings> create =
       std::nullopt;  // Make it, with this volume. kExists when it is there.
   Time now = 0;      // Of the root, and of the first version, when it is made.

@@ -71,6 +71,7 @@ constexpr const char* kContentTables = R"(
 CREATE TABLE object(session INTEGER NOT NULL, number INTEGER NOT NULL, kind INTEGER NOT NULL,
                     state INTEGER NOT NULL, bytes INTEGER NOT NULL, live_bytes INTEGER NOT NULL,
                     changed INTEGER NOT NULL, PRIMARY KEY(session, number)) WITHOUT ROWID;
+CREATE INDEX object_journal ON object(session, number) WHERE kind = 1;
 CREATE TABLE chunk(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, number INTEGER NOT NULL,
                    offset INTEGER NOT NULL, stored INTEGER NOT NULL, raw INTEGER NOT NULL,
                    codec INTEGER NOT NULL, checksum INTEGER NOT NULL, refs INTEGER NOT NULL);

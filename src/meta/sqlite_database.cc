@@ -122,6 +122,12 @@ class SqliteDatabase : public Database {
   Result<void> drop_object(ObjectId id) override {
     return core_->change([&] { return drop_object_row(*core_, id); });
   }
+  Result<Object> object(ObjectId id) override {
+    return core_->read([&] { return load_object(*core_, id); });
+  }
+  Result<std::vector<Object>> segments() override {
+    return core_->read([&] { return list_segments(*core_); });
+  }
   Result<std::vector<Object>> objects(ObjectId after, size_t count) override {
     return core_->read([&] { return list_objects(*core_, after, count); });
   }
