@@ -83,14 +83,16 @@ void Core::note_totals(Volume& volume, int64_t bytes, int64_t inodes) {
 Result<void> Core::check_quota(const Volume& volume, uint64_t bytes, uint64_t inodes) const {
   const Quota& quota = volume.settings.quota;
   // Without a quota too there is a number that no sum may exceed.
-  const auto exceeds = [](uint64_t used, uint64_t more, uint64_t quota_of_it) {
-    const uint64_t limit = quota_of_it != 0 ? quota_of_it : kFileBytesMax;
+  const auto limit_of = [](uint64_t quota) { return quota != 0 ? quota : kFileBytesMax; };
+  const auto exceeds = [](uint64_t used, uint64_t more, uint64_t limit) {
     return more != 0 && (used >= limit || more > limit - used);
   };
-  if (exceeds(volume.totals.bytes, bytes, quota.bytes))
-    return posix_error(ENOSPC, fmt::format("the volume's quota of {}", format_size(quota.bytes)));
-  if (exceeds(volume.totals.inodes, inodes, quota.inodes))
-    return posix_error(ENOSPC, fmt::format("the volume's quota of {} inodes", quota.inodes));
+  const uint64_t bytes_max = limit_of(volume.settings.quota.bytes);
+  if (exceeds(volume.totals.bytes, bytes, bytes_max))
+    return posix_error(ENOSPC, fmt::format("the volume's quota of {}", format_size(bytes_max)));
+  const uint64_t inodes_max = limit_of(volume.settings.quota.inodes);
+  if (exceeds(volume.totals.inodes, inodes, inodes_max))
+    return posix_error(ENOSPC, fmt::format("the volume's quota of {} inodes", inodes_max));
   return {};
 }
 
