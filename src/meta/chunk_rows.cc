@@ -7,6 +7,7 @@ namespace penstock::meta {
 namespace {
 
 #define PLACE_COLUMNS "session, number, offset, stored, raw, codec, checksum"
+#define OBJECT_COLUMNS "session, number, kind, state, bytes, live_bytes, changed"
 
 Place place_of(const Query& row, int first) {
   Place place;
@@ -70,15 +71,23 @@ Result<ChunkId> add_chunk(Core& core, const Place& place) {
 }
 
 Result<std::optional<Object>> find_object(Core& core, ObjectId id) {
-  Query query = core.db().query(
-      "SELECT session, number, kind, state, bytes, live_bytes, changed FROM object "
-      "WHERE session = ? AND number = ?",
-      id.session, id.number);
+  Query query = core.db().query("SELECT " OBJECT_COLUMNS
+                                " FROM object "
+                                "WHERE session = ? AND number = ?",
+                                id.session, id.number);
   if (!PENSTOCK_TRY(query.next())) return std::optional<Object>();
   return std::optional(object_of(query));
 }
 
+Result<Object> load_object(Core& core, ObjectId id) {
+  const std::optional<Object> object = PENSTOCK_TRY(find_object(core, id));
+  if (!object) return object_error(ErrorCode::kNotFound, id, "is not known");
+  return *object;
+}
+
 Result<void> add_object_row(Core& core, const Object& object) {
+  if (object.id == ObjectId{})
+    return object_error(ErrorCode::kInvalid, object.id, "cannot be: numbers begin with 1");
   const std::optional<Object> there = PENSTOCK_TRY(find_object(core, object.id));
   if (there) return object_error(ErrorCode::kExists, object.id, "is known already");
   if (object.bytes > kFileBytesMax)
@@ -93,22 +102,21 @@ Result<void> add_object_row(Core& core, const Object& object) {
 }
 
 Result<void> set_object_row(Core& core, ObjectId id, ObjectState state, uint64_t bytes) {
-  const std::optional<Object> object = PENSTOCK_TRY(find_object(core, id));
-  if (!object) return object_error(ErrorCode::kNotFound, id, "is not known");
-  if (state < object->state)
+  const Object object = PENSTOCK_TRY(load_object(core, id));
+  if (state < object.state)
     return object_error(ErrorCode::kInvalid, id, "cannot go back to an earlier state");
   if (bytes > kFileBytesMax) return object_error(ErrorCode::kInvalid, id, "would be too large");
-  if (state == ObjectState::kStored && object->state == state && bytes < object->bytes)
+  if (state == ObjectState::kStored && object.state == state && bytes < object.bytes)
     return object_error(ErrorCode::kInvalid, id, "cannot become shorter");
   if (state == ObjectState::kCondemned) {
-    if (object->live_bytes != 0)
+    if (object.live_bytes != 0)
       return object_error(ErrorCode::kInvalid, id, "has chunks that something refers to");
     // Of those that nothing refers to none is to be found in an object that is gone.
     PENSTOCK_TRY(
         core.db().run("DELETE FROM chunk WHERE session = ? AND number = ?", id.session, id.number));
   }
   core.note_change();
-  const Version changed = state == object->state ? object->changed : core.current();
+  const Version changed = state == object.state ? object.changed : core.current();
   PENSTOCK_TRY(core.db().run(
       "UPDATE object SET state = ?, bytes = ?, changed = ? WHERE session = ? AND number = ?",
       static_cast<int>(state), bytes, changed, id.session, id.number));
@@ -116,9 +124,8 @@ Result<void> set_object_row(Core& core, ObjectId id, ObjectState state, uint64_t
 }
 
 Result<void> drop_object_row(Core& core, ObjectId id) {
-  const std::optional<Object> object = PENSTOCK_TRY(find_object(core, id));
-  if (!object) return object_error(ErrorCode::kNotFound, id, "is not known");
-  if (object->state == ObjectState::kStored)
+  const Object object = PENSTOCK_TRY(load_object(core, id));
+  if (object.state == ObjectState::kStored)
     return object_error(ErrorCode::kInvalid, id, "is live: condemn it first");
   core.note_change();
   PENSTOCK_TRY(
@@ -128,10 +135,19 @@ Result<void> drop_object_row(Core& core, ObjectId id) {
 
 Result<std::vector<Object>> list_objects(Core& core, ObjectId after, size_t count) {
   std::vector<Object> objects;
-  Query query = core.db().query(
-      "SELECT session, number, kind, state, bytes, live_bytes, changed FROM object "
-      "WHERE (session, number) > (?, ?) ORDER BY session, number LIMIT ?",
-      after.session, after.number, std::min<size_t>(count, INT32_MAX));
+  Query query = core.db().query("SELECT " OBJECT_COLUMNS
+                                " FROM object "
+                                "WHERE (session, number) > (?, ?) ORDER BY session, number LIMIT ?",
+                                after.session, after.number, std::min<size_t>(count, INT32_MAX));
+  while (PENSTOCK_TRY(query.next())) objects.push_back(object_of(query));
+  return objects;
+}
+
+Result<std::vector<Object>> list_segments(Core& core) {
+  std::vector<Object> objects;
+  Query query = core.db().query("SELECT " OBJECT_COLUMNS
+                                " FROM object INDEXED BY object_journal "
+                                "WHERE kind = 1 ORDER BY session, number");
   while (PENSTOCK_TRY(query.next())) objects.push_back(object_of(query));
   return objects;
 }
@@ -141,7 +157,8 @@ Result<std::vector<Chunk>> list_chunks(Core& core, ObjectId object, uint64_t fro
   std::vector<Chunk> chunks;
   Query query =
       core.db().query("SELECT id, refs, " PLACE_COLUMNS
-                      " FROM chunk WHERE session = ? AND number = ? AND offset >= ? "
+                      " FROM chunk INDEXED BY chunk_place "
+                      "WHERE session = ? AND number = ? AND offset >= ? "
                       "ORDER BY offset LIMIT ?",
                       object.session, object.number, std::min<uint64_t>(from_offset, INT64_MAX),
                       std::min<size_t>(count, INT32_MAX));

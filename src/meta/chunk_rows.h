@@ -16,10 +16,14 @@ Result<void> check_place(Core& core, const Place& place);
 Result<ChunkId> add_chunk(Core& core, const Place& place);
 
 Result<std::optional<Object>> find_object(Core& core, ObjectId id);
+// kNotFound where there is none.
+Result<Object> load_object(Core& core, ObjectId id);
 
 Result<void> add_object_row(Core& core, const Object& object);
 Result<void> set_object_row(Core& core, ObjectId id, ObjectState state, uint64_t bytes);
 Result<void> drop_object_row(Core& core, ObjectId id);
+// Of kind kJournal, all.
+Result<std::vector<Object>> list_segments(Core& core);
 Result<std::vector<Object>> list_objects(Core& core, ObjectId after, size_t count);
 Result<std::vector<Chunk>> list_chunks(Core& core, ObjectId object, uint64_t from_offset,
                                        size_t count);

@@ -74,7 +74,7 @@ Result<Totals> count_totals(Connection& db, VolumeId id) {
 }  // namespace
 
 Result<void> clone_volume(Core& core, std::string_view source, Version version,
-                          const Settings& wanted, Time) {
+                          const Settings& wanted) {
   const std::shared_ptr<Volume> from = PENSTOCK_TRY(core.volume(source));
   if (version != kLive && (version < from->horizon || version > core.last()))
     return no_version(version);

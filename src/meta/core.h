@@ -86,9 +86,12 @@ class Core {
   // Both hold once the call succeeds.
   void note_totals(Volume& volume, int64_t bytes, int64_t inodes);
 
-  Ino next_ino() { return next_ino_++; }
-  uint64_t next_cookie() { return next_cookie_++; }
-  ChunkId next_chunk() { return next_chunk_++; }
+  // A call that fails takes none of these: the same calls give the same numbers again.
+  Ino next_ino() { return next_.ino++; }
+  // The one that is asked for; kInvalid where it was, or may have been, given before.
+  Result<Ino> take_ino(Ino wanted);
+  uint64_t next_cookie() { return next_.cookie++; }
+  ChunkId next_chunk() { return next_.chunk++; }
   uint64_t next_data_version() { return (uint64_t{session_} << 40) + ++data_changes_; }
 
   std::map<VolumeId, std::shared_ptr<Volume>>& volumes() { return volumes_; }
@@ -104,12 +107,13 @@ class Core {
   JournalPosition journal();
   Version last_version();
   std::mutex& mutex() { return mutex_; }
+  // The next of each to be given.
   struct Counters {
-    uint64_t ino = 0;
+    Ino ino = 0;
     uint64_t cookie = 0;
-    uint64_t chunk = 0;
+    ChunkId chunk = 0;
   };
-  Counters counters() const { return {next_ino_, next_cookie_, next_chunk_}; }
+  Counters counters() const { return next_; }
 
  private:
   struct Pending {
@@ -118,6 +122,7 @@ class Core {
     Volume* volume = nullptr;
     int64_t bytes = 0;
     int64_t inodes = 0;
+    Counters next = {};  // As they were before it.
   };
 
   Error broken_error() const;
@@ -146,9 +151,7 @@ class Core {
   Version last_ = 0;
   Time last_time_ = 0;
   JournalPosition journal_;
-  Ino next_ino_ = 0;
-  uint64_t next_cookie_ = 0;
-  ChunkId next_chunk_ = 0;
+  Counters next_;
   uint32_t session_ = 0;
   uint64_t data_changes_ = 0;
   std::map<VolumeId, std::shared_ptr<Volume>> volumes_;

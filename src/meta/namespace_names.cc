@@ -56,7 +56,7 @@ void touch_directory(InodeRow& row, int entries, int directories, Time now) {
 Result<InodeRow> SqliteNamespace::new_row(const InodeRow& parent, const NewInode& wanted,
                                           Time now) {
   InodeRow row;
-  row.ino = core_->next_ino();
+  row.ino = wanted.ino == 0 ? core_->next_ino() : PENSTOCK_TRY(core_->take_ino(wanted.ino));
   row.mode = wanted.mode & (S_IFMT | kPermissionBits);
   row.uid = wanted.uid;
   row.gid = wanted.gid;

@@ -70,8 +70,8 @@ class Query {
   }
 
   Connection& connection_;
+  std::optional<Error> error_;  // Why there is no statement. First: preparing one sets it.
   sqlite3_stmt* statement_;
-  std::optional<Error> error_;  // Why there is no statement.
 };
 
 class Connection {
