@@ -73,7 +73,9 @@ class Model {
     if (file == files_.end()) return;
     const meta::Ino ino = ino_of(file->first);
     ASSERT_THAT(volume_->unlink(meta::kRoot, file->first), IsOk());
-    if (below(2) == 0) ASSERT_THAT(volume_->forget(ino), IsOk());
+    if (below(2) == 0) {
+      ASSERT_THAT(volume_->forget(ino), IsOk());
+    }
     files_.erase(file);
   }
   void rename() {

@@ -296,7 +296,7 @@ Result<void> HostImpl::clone(std::string_view volume, meta::Version version,
   meta::Settings settings = PENSTOCK_TRY(database_->open(volume))->settings();
   settings.uuid = random_uuid();
   settings.name = name;
-  PENSTOCK_TRY(database_->clone(volume, version, settings, now()));
+  PENSTOCK_TRY(database_->clone(volume, version, settings));
   PENSTOCK_TRY(commit_turn(turn));
   return {};
 }

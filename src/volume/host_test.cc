@@ -99,7 +99,8 @@ TEST(Host, FilesWithoutANameLiveUntilTheyAreForgotten) {
   ASSERT_THAT(volume->unlink(meta::kRoot, "a"), IsOk());
   EXPECT_EQ(content_of(*volume, file), bytes);
   // Its owner dies: nobody has it open any more.
-  const auto again = same_host(*fs.clone());
+  const auto left = fs.clone();
+  const auto again = same_host(*left);
   EXPECT_THAT((*again->open("v"))->names().inode(file), FailsWith(ErrorCode::kNotFound));
   ASSERT_THAT(volume->forget(file), IsOk());
   EXPECT_THAT(volume->names().inode(file), FailsWith(ErrorCode::kNotFound));

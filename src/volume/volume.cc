@@ -56,7 +56,7 @@ Result<void> VolumeImpl::forget(meta::Ino ino) {
 
 Result<void> VolumeImpl::write(meta::Ino ino, uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), HostImpl::kWriteBytesMax));
+    const auto piece = bytes.first(std::min(bytes.size(), host_->piece_bytes()));
     PENSTOCK_TRY(host_->write(*names_, uuid_, ino, offset, piece));
     offset += piece.size();
     bytes = bytes.subspan(piece.size());
