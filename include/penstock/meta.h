@@ -189,6 +189,9 @@ class View {
   // Up to `count` entries after `cookie` (0: from the first), "." and ".." not among them, in the order
   // of their making. Entries that come and go meanwhile may be seen or not; others are, once.
   virtual Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count) = 0;
+  // As list(), in the order of their names (as bytes), from `from` on, that one included.
+  virtual Result<std::vector<Entry>> list_names(Ino directory, std::string_view from,
+                                                size_t count) = 0;
   virtual Result<std::string> symlink(Ino ino) = 0;
   // All extents that touch the range, in order, whole.
   virtual Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length) = 0;

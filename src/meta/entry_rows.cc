@@ -92,4 +92,24 @@ Result<std::vector<Entry>> list_entries(Core& core, VolumeId volume, Ino parent,
   return entries;
 }
 
+Result<std::vector<Entry>> list_entries_by_name(Core& core, VolumeId volume, Ino parent,
+                                                Version version, std::string_view from,
+                                                size_t count) {
+  constexpr const char* kLiveOnes =
+      "SELECT name, ino, type, cookie FROM entry "
+      "WHERE volume = ?1 AND parent = ?2 AND name >= ?3 AND died = " PENSTOCK_LIVE
+      " ORDER BY name LIMIT ?4";
+  constexpr const char* kPastOnes =
+      "SELECT name, ino, type, cookie FROM entry "
+      "WHERE volume = ?1 AND parent = ?2 AND name >= ?3 AND born <= ?5 AND died > ?5 "
+      "ORDER BY name LIMIT ?4";
+  std::vector<Entry> entries;
+  const size_t limit = std::min<size_t>(count, INT32_MAX);
+  const char* sql = version == kLive ? kLiveOnes : kPastOnes;
+  Query query = core.db().query(sql, volume, parent, from, limit, version);
+  while (PENSTOCK_TRY(query.next()))
+    entries.push_back({query.bytes(0), query.number(1), query.small(2), query.number(3)});
+  return entries;
+}
+
 }  // namespace penstock::meta

@@ -28,5 +28,8 @@ Result<void> end_entry(Core& core, VolumeId volume, Ino parent, std::string_view
                        const EntryRow& row);
 Result<std::vector<Entry>> list_entries(Core& core, VolumeId volume, Ino parent, Version version,
                                         uint64_t cookie, size_t count);
+Result<std::vector<Entry>> list_entries_by_name(Core& core, VolumeId volume, Ino parent,
+                                                Version version, std::string_view from,
+                                                size_t count);
 
 }  // namespace penstock::meta

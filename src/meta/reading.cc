@@ -70,6 +70,14 @@ Result<std::vector<Entry>> Reading::list(Ino directory, uint64_t cookie, size_t 
   });
 }
 
+Result<std::vector<Entry>> Reading::list_names(Ino directory, std::string_view from,
+                                               size_t count) {
+  return read([&]() -> Result<std::vector<Entry>> {
+    PENSTOCK_TRY(load_directory(*core_, volume_->id, directory, version_));
+    return list_entries_by_name(*core_, volume_->id, directory, version_, from, count);
+  });
+}
+
 Result<std::string> Reading::symlink(Ino ino) {
   return read([&] { return read_target(*core_, volume_->id, ino, version_); });
 }
@@ -116,6 +124,10 @@ class PastView : public View {
   }
   Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count) override {
     return reading_.list(directory, cookie, count);
+  }
+  Result<std::vector<Entry>> list_names(Ino directory, std::string_view from,
+                                        size_t count) override {
+    return reading_.list_names(directory, from, count);
   }
   Result<std::string> symlink(Ino ino) override { return reading_.symlink(ino); }
   Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length) override {

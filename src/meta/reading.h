@@ -18,6 +18,7 @@ class Reading {
   Result<Inode> inode(Ino ino);
   Result<Inode> lookup(Ino directory, std::string_view name);
   Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count);
+  Result<std::vector<Entry>> list_names(Ino directory, std::string_view from, size_t count);
   Result<std::string> symlink(Ino ino);
   Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length);
   Result<std::string> xattr(Ino ino, std::string_view name);

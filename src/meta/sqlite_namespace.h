@@ -24,6 +24,10 @@ class SqliteNamespace : public Namespace {
   Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count) override {
     return reading_.list(directory, cookie, count);
   }
+  Result<std::vector<Entry>> list_names(Ino directory, std::string_view from,
+                                        size_t count) override {
+    return reading_.list_names(directory, from, count);
+  }
   Result<std::string> symlink(Ino ino) override { return reading_.symlink(ino); }
   Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length) override {
     return reading_.extents(ino, offset, length);

@@ -102,6 +102,9 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   std::map<VolumeUuid, std::unique_ptr<meta::Namespace>> names_;  // Under turn_.
   std::set<uint64_t> segments_;                        // Under turn_: those the database knows.
 
+  std::mutex open_mutex_;
+  std::map<std::string, std::weak_ptr<Volume>, std::less<>> open_;  // Each volume once.
+
   std::mutex wake_mutex_;
   std::condition_variable wake_;       // The committer.
   std::condition_variable committed_;  // Who waits for room.

@@ -30,7 +30,8 @@ class VolumeImpl final : public Volume {
   Result<void> set_xattr(meta::Ino ino, std::string_view name, std::string_view value,
                          meta::XattrMode mode) override;
   Result<void> remove_xattr(meta::Ino ino, std::string_view name) override;
-  Result<void> forget(meta::Ino ino) override;
+  Result<meta::Inode> hold(meta::Ino ino) override;
+  void let_go(meta::Ino ino, uint64_t times) override;
   Result<void> write(meta::Ino ino, uint64_t offset, std::span<const std::byte> bytes) override;
   Result<meta::Inode> punch(meta::Ino ino, uint64_t offset, uint64_t length, bool zeros) override;
   Result<meta::Inode> allocate(meta::Ino ino, uint64_t offset, uint64_t length,
@@ -42,10 +43,20 @@ class VolumeImpl final : public Volume {
 
  private:
   Result<meta::Inode> perform(Action action);
+  // It may just have lost its last name.
+  void note_removed(const meta::Inode& inode);
+  void forget(meta::Ino ino);
 
   const std::shared_ptr<HostImpl> host_;
   const std::unique_ptr<meta::Namespace> names_;
   const VolumeUuid uuid_;
+
+  struct Held {
+    uint64_t times = 0;
+    bool nameless = false;
+  };
+  std::mutex held_mutex_;
+  std::unordered_map<meta::Ino, Held> held_;
 };
 
 // A version that does not change, kept while this lives.
