@@ -20,6 +20,7 @@
 // Threads: all calls from any thread. Lifetime: volumes and views keep their host open.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -75,6 +76,7 @@ struct NewVolume {
 class VolumeView {
  public:
   virtual ~VolumeView() = default;
+  virtual std::array<std::byte, 16> uuid() const = 0;  // Of the volume.
   virtual meta::View& names() = 0;
   virtual Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) = 0;
   // Begins to load what will be read.

@@ -132,7 +132,7 @@ Result<std::unique_ptr<VolumeView>> VolumeImpl::at(meta::Version version) {
   std::unique_ptr<meta::Pin> pin = PENSTOCK_TRY(host_->database().pin(version));
   std::unique_ptr<meta::View> view = PENSTOCK_TRY(names_->at(version));
   return std::unique_ptr<VolumeView>(
-      std::make_unique<PastView>(host_, std::move(pin), std::move(view)));
+      std::make_unique<PastView>(host_, uuid_, std::move(pin), std::move(view)));
 }
 
 }  // namespace penstock::volume

@@ -10,6 +10,7 @@ class VolumeImpl final : public Volume {
   VolumeImpl(std::shared_ptr<HostImpl> host, std::unique_ptr<meta::Namespace> names)
       : host_(std::move(host)), names_(std::move(names)), uuid_(names_->settings().uuid) {}
 
+  VolumeUuid uuid() const override { return uuid_; }
   meta::View& names() override { return *names_; }
   meta::Settings settings() override { return names_->settings(); }
   Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) override {
@@ -62,10 +63,11 @@ class VolumeImpl final : public Volume {
 // A version that does not change, kept while this lives.
 class PastView final : public VolumeView {
  public:
-  PastView(std::shared_ptr<HostImpl> host, std::unique_ptr<meta::Pin> pin,
+  PastView(std::shared_ptr<HostImpl> host, const VolumeUuid& uuid, std::unique_ptr<meta::Pin> pin,
            std::unique_ptr<meta::View> view)
-      : host_(std::move(host)), pin_(std::move(pin)), view_(std::move(view)) {}
+      : host_(std::move(host)), uuid_(uuid), pin_(std::move(pin)), view_(std::move(view)) {}
 
+  VolumeUuid uuid() const override { return uuid_; }
   meta::View& names() override { return *view_; }
   Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) override {
     return host_->read(*view_, ino, offset, into);
@@ -76,6 +78,7 @@ class PastView final : public VolumeView {
 
  private:
   const std::shared_ptr<HostImpl> host_;
+  const VolumeUuid uuid_;
   const std::unique_ptr<meta::Pin> pin_;
   const std::unique_ptr<meta::View> view_;
 };

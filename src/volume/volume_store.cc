@@ -7,6 +7,7 @@
 #include <random>
 
 #include "store/blocking_store.h"
+#include "volume/object_format.h"
 #include "volume/volume_listing.h"
 
 namespace penstock::volume {
@@ -53,7 +54,13 @@ class VolumeStore final : public store::BlockingStore {
   std::string description() const override {
     return "pen://" + options_.name + (options_.folder.empty() ? "" : "/" + options_.folder);
   }
-  std::string identity() const override { return "pen:" + options_.name + "/" + folder(); }
+  // A past version is another one: it never changes.
+  std::string identity() const override {
+    const meta::Version version = view_->names().version();
+    const std::string at = version == meta::kLive ? "" : fmt::format("@{}", version);
+    const std::string uuid = object_key_prefix(view_->uuid());
+    return "pen:" + uuid.substr(0, uuid.size() - 1) + at + "/" + folder();
+  }
 
   Result<ObjectInfo> publish(const std::string& key, meta::Ino ino, const Found& temporary,
                              const PutOptions& options);

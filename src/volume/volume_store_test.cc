@@ -10,7 +10,14 @@ namespace {
 class VolumeBed : public store::StoreBed {
  public:
   std::unique_ptr<store::ObjectStore> open() override {
-    if (!host_) host_ = new_host(fs_);
+    if (!host_) {
+      HostOptions options;
+      options.file_system = &fs_;
+      options.memory_bytes = 64 * kMiB;
+      const auto made = create_host(kHostPath, {.name = "v"}, options);
+      EXPECT_THAT(made, IsOk());
+      host_ = *made;
+    }
     return make_volume_store(*host_->open("v"), {.name = "v"});
   }
 
