@@ -45,7 +45,7 @@ struct Pins {
 
 class Core {
  public:
-  // The transaction is not open yet: start() opens it.
+  // Nothing is open yet: connect() opens the database, and its first transaction.
   Core(io::FileSystem& fs, const std::string& path) : vfs_(fs, path) {}
   ~Core();
   Result<void> connect(const SqliteOptions& options);
