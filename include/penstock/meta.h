@@ -20,8 +20,8 @@
 //
 // Errors. What POSIX has a name for has its errno (ENOENT, EEXIST, ENOTEMPTY, ENAMETOOLONG, ...) in
 // Error::os_errno. A call that failed changed nothing. Where what the database is kept on fails (kIo,
-// kCorrupt, kNoMemory, kNoSpace beside quotas) the changes since the last commit may be lost: from then
-// on every call answers kIo, and the database is to be opened again.
+// kCorrupt, kNoMemory, kNoSpace beside quotas) the changes since the last commit may be lost: if so,
+// every call answers kIo from then on, and the database is to be opened again.
 // Threads: all calls from any thread; they take turns.
 // Lifetime: views, namespaces and pins may outlive their Database, whose files are closed with the last
 // view and namespace. What was not committed by then is lost.
@@ -133,7 +133,7 @@ struct Object {
   ObjectKind kind = ObjectKind::kData;
   ObjectState state = ObjectState::kPending;
   uint64_t bytes = 0;       // Stored.
-  uint64_t live_bytes = 0;  // Of those, in chunks that any version refers to: 0 means no chunk.
+  uint64_t live_bytes = 0;  // Of those, in chunks that any version refers to. 0: nothing needs it.
   Version changed = 0;      // In which it got its state.
 };
 
@@ -375,7 +375,8 @@ struct SqliteOptions {
 };
 
 // A file `path`, and `path`-wal beside it. The caller sees to it that there is one owner. kUnsupported
-// when a newer version of the format made it, kCorrupt when it is no database of ours.
+// when a newer version of the format made it, kCorrupt when it is no database of ours. `fs` outlives the
+// database, and all views and namespaces.
 Result<std::unique_ptr<Database>> open_sqlite(io::FileSystem& fs, const std::string& path,
                                               const SqliteOptions& options);
 

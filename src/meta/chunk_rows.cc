@@ -6,19 +6,7 @@ namespace penstock::meta {
 
 namespace {
 
-#define PLACE_COLUMNS "session, number, offset, stored, raw, codec, checksum"
 #define OBJECT_COLUMNS "session, number, kind, state, bytes, live_bytes, changed"
-
-Place place_of(const Query& row, int first) {
-  Place place;
-  place.object = {row.small(first), row.small(first + 1)};
-  place.offset = row.number(first + 2);
-  place.stored = row.number(first + 3);
-  place.raw = row.number(first + 4);
-  place.codec = static_cast<codec::Codec>(row.integer(first + 5));
-  place.checksum = row.number(first + 6);
-  return place;
-}
 
 Object object_of(const Query& row) {
   Object object;
@@ -36,38 +24,82 @@ Error object_error(ErrorCode code, ObjectId id, std::string_view what) {
 }
 
 Result<std::optional<Place>> find_place(Core& core, ChunkId chunk) {
-  Query query = core.db().query("SELECT " PLACE_COLUMNS " FROM chunk WHERE id = ?", chunk);
+  Query query = core.db().query("SELECT " PENSTOCK_PLACE_COLUMNS " FROM chunk WHERE id = ?", chunk);
   if (!PENSTOCK_TRY(query.next())) return std::optional<Place>();
   return std::optional(place_of(query, 0));
 }
 
 }  // namespace
 
+Place place_of(const Query& row, int first) {
+  Place place;
+  place.object = {row.small(first), row.small(first + 1)};
+  place.offset = row.number(first + 2);
+  place.stored = row.number(first + 3);
+  place.raw = row.number(first + 4);
+  place.codec = static_cast<codec::Codec>(row.integer(first + 5));
+  place.checksum = row.number(first + 6);
+  return place;
+}
+
 Result<Place> load_place(Core& core, ChunkId chunk) {
   const std::optional<Place> place = PENSTOCK_TRY(find_place(core, chunk));
-  if (place) return *place;
+  if (!place) return missing_chunk(chunk);
+  return *place;
+}
+
+Error missing_chunk(ChunkId chunk) {
   return make_error(ErrorCode::kCorrupt, fmt::format("chunk {} is missing", chunk));
 }
 
-Result<void> check_place(Core& core, const Place& place) {
-  if (place.raw == 0 || place.raw > kChunkBytesMax || place.stored == 0)
-    return make_error(ErrorCode::kInvalid, "a chunk has 1 byte to 16 MiB");
-  const std::optional<Object> object = PENSTOCK_TRY(find_object(core, place.object));
-  if (!object || object->state != ObjectState::kStored)
-    return object_error(ErrorCode::kInvalid, place.object, "is not live: no chunk can lie there");
-  if (place.offset > object->bytes || place.stored > object->bytes - place.offset)
-    return object_error(ErrorCode::kInvalid, place.object, "ends before the chunk does");
+Result<void> check_places(Core& core, std::span<const Place> places) {
+  std::optional<Object> object;
+  for (const Place& place : places) {
+    if (place.raw == 0 || place.raw > kChunkBytesMax || place.stored == 0)
+      return make_error(ErrorCode::kInvalid, "a chunk has 1 byte to 16 MiB");
+    // Mostly they are all in one.
+    if (!object || object->id != place.object)
+      object = PENSTOCK_TRY(find_object(core, place.object));
+    if (!object || object->state != ObjectState::kStored)
+      return object_error(ErrorCode::kInvalid, place.object, "is not live: no chunk can lie there");
+    if (place.offset > object->bytes || place.stored > object->bytes - place.offset)
+      return object_error(ErrorCode::kInvalid, place.object, "ends before the chunk does");
+  }
   return {};
 }
 
-Result<ChunkId> add_chunk(Core& core, const Place& place) {
-  PENSTOCK_TRY(check_place(core, place));
-  const ChunkId id = core.next_chunk();
+namespace {
+
+// The triggers see no chunk that is born with a reference.
+Result<void> add_live_bytes(Core& core, ObjectId object, uint64_t bytes) {
   PENSTOCK_TRY(core.db().run(
-      "INSERT INTO chunk(id, " PLACE_COLUMNS ", refs) VALUES(?, ?, ?, ?, ?, ?, ?, ?, 0)", id,
-      place.object.session, place.object.number, place.offset, place.stored, place.raw,
-      static_cast<int>(place.codec), place.checksum));
-  return id;
+      "UPDATE object SET live_bytes = live_bytes + ? WHERE session = ? AND number = ?", bytes,
+      object.session, object.number));
+  return {};
+}
+
+}  // namespace
+
+Result<ChunkId> add_chunks(Core& core, std::span<const Place> places) {
+  const ChunkId first = core.counters().chunk;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Place& place = places[i];
+    PENSTOCK_TRY(
+        core.db().run("INSERT INTO chunk(id, session, number, offset, stored, raw, codec, "
+                      "checksum, refs) VALUES(?, ?, ?, ?, ?, ?, ?, ?, 1)",
+                      core.next_chunk(), place.object.session, place.object.number, place.offset,
+                      place.stored, place.raw, static_cast<int>(place.codec), place.checksum));
+    bytes += place.stored;
+    if (i + 1 < places.size() && places[i + 1].object == place.object) continue;
+    PENSTOCK_TRY(add_live_bytes(core, place.object, std::exchange(bytes, 0)));
+  }
+  return first;
+}
+
+Result<void> refer_to(Core& core, ChunkId chunk) {
+  PENSTOCK_TRY(core.db().run("UPDATE chunk SET refs = refs + 1 WHERE id = ?", chunk));
+  return {};
 }
 
 Result<std::optional<Object>> find_object(Core& core, ObjectId id) {
@@ -156,7 +188,7 @@ Result<std::vector<Chunk>> list_chunks(Core& core, ObjectId object, uint64_t fro
                                        size_t count) {
   std::vector<Chunk> chunks;
   Query query =
-      core.db().query("SELECT id, refs, " PLACE_COLUMNS
+      core.db().query("SELECT id, refs, " PENSTOCK_PLACE_COLUMNS
                       " FROM chunk INDEXED BY chunk_place "
                       "WHERE session = ? AND number = ? AND offset >= ? "
                       "ORDER BY offset LIMIT ?",
@@ -174,7 +206,7 @@ Result<void> move_chunk_row(Core& core, ChunkId chunk, const Place& from, const 
                       fmt::format("chunk {} does not lie where it was thought to", chunk));
   if (to.raw != from.raw)
     return make_error(ErrorCode::kInvalid, "a chunk keeps its bytes, wherever it lies");
-  PENSTOCK_TRY(check_place(core, to));
+  PENSTOCK_TRY(check_places(core, {&to, 1}));
   core.note_change();
   PENSTOCK_TRY(
       core.db().run("UPDATE chunk SET session = ?, number = ?, offset = ?, stored = ?, "

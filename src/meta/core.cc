@@ -43,36 +43,48 @@ void Core::look_whether_broken(const Error& error) {
   if (!db_->in_transaction()) break_with(error);
 }
 
-Result<void> Core::begin_change() {
-  pending_ = {.next = next_};
-  const Result<uint64_t> begun = db_->run("SAVEPOINT change");
-  if (begun.ok()) return {};
-  look_whether_broken(begun.error());
-  return begun.error();
+void Core::begin_change() {
+  pending_ = {.next = next_, .rows = db_->rows_changed()};
 }
 
-Result<void> Core::end_change() {
-  const Result<uint64_t> released = db_->run("RELEASE change");
-  if (!released.ok()) {
-    break_with(released.error());
-    return released.error();
-  }
+void Core::end_change() {
   versioned_ = versioned_ || pending_.versioned;
   upkeep_ = upkeep_ || pending_.upkeep;
-  if (pending_.volume != nullptr) {
-    pending_.volume->totals.bytes += static_cast<uint64_t>(pending_.bytes);
-    pending_.volume->totals.inodes += static_cast<uint64_t>(pending_.inodes);
-  }
-  return {};
+  if (pending_.volume == nullptr) return;
+  pending_.volume->totals.bytes += static_cast<uint64_t>(pending_.bytes);
+  pending_.volume->totals.inodes += static_cast<uint64_t>(pending_.inodes);
+}
+
+void Core::refuse_change(const Error& error) {
+  next_ = pending_.next;
+  look_whether_broken(error);
+  if (db_->rows_changed() != pending_.rows) break_with(error);
+}
+
+Result<void> Core::save() {
+  const Result<uint64_t> saved = db_->run("SAVEPOINT change");
+  if (saved.ok()) return {};
+  look_whether_broken(saved.error());
+  return saved.error();
+}
+
+Result<void> Core::release() {
+  const Result<uint64_t> released = db_->run("RELEASE change");
+  if (released.ok()) return {};
+  break_with(released.error());
+  return released.error();
 }
 
 void Core::undo_change(const Error& error) {
   next_ = pending_.next;
   look_whether_broken(error);
   if (broken_) return;
-  Result<uint64_t> undone = db_->run("ROLLBACK TO change");
-  if (undone.ok()) undone = db_->run("RELEASE change");
-  if (!undone.ok()) break_with(undone.error());
+  const Result<uint64_t> undone = db_->run("ROLLBACK TO change");
+  if (undone.ok()) {
+    (void)release();
+  } else {
+    break_with(undone.error());
+  }
 }
 
 void Core::note_totals(Volume& volume, int64_t bytes, int64_t inodes) {

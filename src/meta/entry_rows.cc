@@ -40,6 +40,16 @@ Result<std::optional<EntryRow>> find_entry(Core& core, VolumeId volume, Ino pare
   return found;
 }
 
+Result<bool> add_entry_if_free(Core& core, VolumeId volume, Ino parent, std::string_view name,
+                               const Inode& inode) {
+  const uint64_t added = PENSTOCK_TRY(core.db().run(
+      "INSERT OR IGNORE INTO entry(volume, parent, name, died, born, cookie, ino, type) "
+      "VALUES(?, ?, ?, " PENSTOCK_LIVE ", ?, ?, ?, ?)",
+      volume, parent, name, core.current(), core.next_cookie(), inode.ino, inode.mode & S_IFMT));
+  if (added != 0) core.note_change();
+  return added != 0;
+}
+
 Result<void> add_entry(Core& core, VolumeId volume, Ino parent, std::string_view name,
                        const Inode& inode, uint64_t cookie) {
   core.note_change();

@@ -21,6 +21,9 @@ Result<void> check_name(std::string_view name);
 
 Result<std::optional<EntryRow>> find_entry(Core& core, VolumeId volume, Ino parent,
                                            std::string_view name, Version version);
+// False where the name is taken, and nothing changed.
+Result<bool> add_entry_if_free(Core& core, VolumeId volume, Ino parent, std::string_view name,
+                               const Inode& inode);
 // `cookie` 0: a new one.
 Result<void> add_entry(Core& core, VolumeId volume, Ino parent, std::string_view name,
                        const Inode& inode, uint64_t cookie = 0);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "meta/core.h"
+#include "meta/inode_rows.h"
 
 namespace penstock::meta {
 
@@ -29,6 +30,7 @@ class Reading {
   // kNotFound when the volume, or the version of it, is gone.
   Result<void> check_there() const;
   Result<Inode> look_up(Ino directory, std::string_view name);
+  Result<std::optional<InodeRow>> find(Ino directory, std::string_view name);
   template <typename Body>
   auto read(Body body) -> decltype(body());
 

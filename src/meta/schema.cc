@@ -77,9 +77,6 @@ CREATE TABLE chunk(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, number INTE
                    codec INTEGER NOT NULL, checksum INTEGER NOT NULL, refs INTEGER NOT NULL);
 CREATE INDEX chunk_place ON chunk(session, number, offset);
 CREATE INDEX chunk_free ON chunk(id) WHERE refs = 0;
-CREATE TRIGGER extent_added AFTER INSERT ON extent WHEN NEW.chunk <> 0 BEGIN
-  UPDATE chunk SET refs = refs + 1 WHERE id = NEW.chunk;
-END;
 CREATE TRIGGER extent_gone AFTER DELETE ON extent WHEN OLD.chunk <> 0 BEGIN
   UPDATE chunk SET refs = refs - 1 WHERE id = OLD.chunk;
 END;

@@ -15,7 +15,6 @@ Query::Query(Connection& connection, const char* sql, Prepared)
 Query::~Query() {
   if (statement_ == nullptr) return;
   sqlite3_reset(statement_);
-  sqlite3_clear_bindings(statement_);
 }
 
 Result<bool> Query::next() {

@@ -51,7 +51,7 @@ class SqliteDatabase : public Database {
   }
 
   Result<void> clone(std::string_view name, Version version, const Settings& settings) override {
-    return core_->change([&] { return clone_volume(*core_, name, version, settings); });
+    return core_->change_much([&] { return clone_volume(*core_, name, version, settings); });
   }
 
   Result<void> remove(std::string_view name) override {
@@ -140,7 +140,7 @@ class SqliteDatabase : public Database {
   }
 
   Result<Purged> purge(Time now, uint64_t rows) override {
-    return core_->change([&] { return purge_rows(*core_, now, rows); });
+    return core_->change_much([&] { return purge_rows(*core_, now, rows); });
   }
   Result<std::vector<std::string>> check() override {
     return core_->read([&] { return find_contradictions(*core_); });

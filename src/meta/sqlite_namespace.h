@@ -73,6 +73,9 @@ class SqliteNamespace : public Namespace {
   }
   VolumeId id() const { return volume_->id; }
 
+  // EEXIST, or ENOSPC, where no inode more fits in the quota.
+  Result<void> check_room(Ino parent, std::string_view name);
+  // With its number; not in the table yet.
   Result<InodeRow> new_row(const InodeRow& parent, const NewInode& wanted, Time now);
   Result<Removed> remove_name(Ino parent, std::string_view name, bool directory, Time now);
   // Where the content ends after a change of it. ENOSPC, EFBIG.
