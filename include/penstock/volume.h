@@ -41,25 +41,26 @@ namespace penstock::volume {
 
 // When what was written goes from the journal to the store.
 struct WritebackOptions {
-  uint64_t journal_bytes = 4 * kGiB;                     // Then writers wait.
-  Nanoseconds max_age = std::chrono::seconds(30);        // At the latest.
-  uint64_t start_bytes = 512 * kMiB;                     // Or as soon as there is so much.
-  uint32_t parallel = 4;                                 // Objects on their way at once.
+  uint64_t journal_bytes = 4 * kGiB;               // Then writers wait.
+  Nanoseconds max_age = std::chrono::seconds(30);  // At the latest.
+  uint64_t start_bytes = 512 * kMiB;               // Or as soon as there is so much.
+  uint32_t parallel = 4;                           // Objects on their way at once.
 };
 
 struct HostOptions {
-  io::FileSystem* file_system = nullptr;   // Null: the local one.
-  uint64_t memory_bytes = kGiB;            // Of decoded frames, read ahead included: a ceiling.
+  io::FileSystem* file_system = nullptr;  // Null: the local one.
+  uint64_t memory_bytes = kGiB;           // Of decoded frames, read ahead included: a ceiling.
   std::shared_ptr<cache::Cache> cache = nullptr;  // In front of the store, where that is far.
   WritebackOptions writeback = {};
-  Nanoseconds io_timeout = std::chrono::seconds(60);  // Of a request to the store, with its retries.
+  Nanoseconds io_timeout =
+      std::chrono::seconds(60);  // Of a request to the store, with its retries.
   Nanoseconds commit_every = std::chrono::seconds(5);
   // False: nothing is committed or moved but when it is asked for. For tests.
   bool background = true;
   uint64_t segment_bytes = 64 * kMiB;  // Of the journal.
   // Wraps the store that the volume names: for tests.
-  std::function<std::unique_ptr<store::ObjectStore>(std::unique_ptr<store::ObjectStore>)> wrap_store =
-      nullptr;
+  std::function<std::unique_ptr<store::ObjectStore>(std::unique_ptr<store::ObjectStore>)>
+      wrap_store = nullptr;
   std::function<meta::Time()> now = nullptr;  // The system's clock when empty.
 };
 
@@ -130,9 +131,9 @@ struct Pending {
 struct HostStatus {
   Pending pending;
   meta::Version version = 0;
-  uint64_t memory_bytes = 0;   // Held now.
-  uint64_t stored_bytes = 0;   // In objects.
-  uint64_t live_bytes = 0;     // Of those, referred to.
+  uint64_t memory_bytes = 0;  // Held now.
+  uint64_t stored_bytes = 0;  // In objects.
+  uint64_t live_bytes = 0;    // Of those, referred to.
   uint64_t objects = 0;
 };
 

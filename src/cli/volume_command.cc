@@ -15,7 +15,8 @@ constexpr const char* kFooter =
     "NAME is a name under $PENSTOCK_HOME (default ~/.penstock), or the directory of a volume.\n"
     "What volumes are, and what they promise: docs/VOLUMES.md\n\n"
     "  penstock volume create training-data --preset shards\n"
-    "  penstock volume create checkpoints --compression zstd --retention 30d --store s3://bucket/prefix\n"
+    "  penstock volume create checkpoints --compression zstd --retention 30d --store "
+    "s3://bucket/prefix\n"
     "  penstock mount training-data /mnt/data\n"
     "  penstock volume show training-data\n"
     "  penstock volume snapshot checkpoints before-cleanup\n"
@@ -25,13 +26,14 @@ constexpr const char* kFooter =
 std::string create_footer() {
   std::string text = "Presets:\n";
   for (const volume::Preset& preset : volume::kPresets) {
-    text += fmt::format("  {:<12} {} blocks, {}: {}\n", preset.name,
-                        format_size(preset.block_bytes), codec::codec_name(preset.codec.codec),
-                        preset.what);
+    text +=
+        fmt::format("  {:<12} {} blocks, {}: {}\n", preset.name, format_size(preset.block_bytes),
+                    codec::codec_name(preset.codec.codec), preset.what);
   }
   return text +
          "\n  penstock volume create training-data --preset shards\n"
-         "  penstock volume create images --preset images --store s3://bucket/images --quota 2TiB\n";
+         "  penstock volume create images --preset images --store s3://bucket/images --quota "
+         "2TiB\n";
 }
 
 void add_name(CLI::App& command, const ArgumentsRef& arguments) {
@@ -95,15 +97,17 @@ CLI::App* add_show(CLI::App& volume, const ArgumentsRef& arguments) {
 }
 
 CLI::App* add_set(CLI::App& volume, const ArgumentsRef& arguments) {
-  CLI::App* command = volume.add_subcommand("set", "Change settings; they hold for what is written "
-                                                   "from then on");
+  CLI::App* command = volume.add_subcommand("set",
+                                            "Change settings; they hold for what is written "
+                                            "from then on");
   add_name(*command, arguments);
   add_settings(*command, arguments);
   return command;
 }
 
 CLI::App* add_delete(CLI::App& volume, const ArgumentsRef& arguments) {
-  CLI::App* command = volume.add_subcommand("delete", "Delete a volume, its content and its history");
+  CLI::App* command =
+      volume.add_subcommand("delete", "Delete a volume, its content and its history");
   add_name(*command, arguments);
   command->add_flag("--yes", arguments->yes, "Do not ask");
   return command;
@@ -124,8 +128,9 @@ CLI::App* add_fsck(CLI::App& volume, const ArgumentsRef& arguments) {
   add_name(*command, arguments);
   command->add_flag("--quick", arguments->quick, "Do not read content: only look for it");
   add_json(*command, arguments);
-  command->footer("Exit code: 0 all is well, 1 something is wrong (each file is named), 2 wrong "
-                  "usage, 130 interrupted.");
+  command->footer(
+      "Exit code: 0 all is well, 1 something is wrong (each file is named), 2 wrong "
+      "usage, 130 interrupted.");
   return command;
 }
 
@@ -156,8 +161,7 @@ CLI::App* add_clone(CLI::App& volume, const ArgumentsRef& arguments) {
 
 void add_volume_command(CLI::App& app, Run& run) {
   CLI::App* volume = app.add_subcommand(
-      "volume",
-      "Volumes: create, list, show, set, delete, gc, fsck, snapshot, clone");
+      "volume", "Volumes: create, list, show, set, delete, gc, fsck, snapshot, clone");
   volume->require_subcommand(1);
   volume->footer(kFooter);
   const auto add = [&](CLI::App* (*add_verb)(CLI::App&, const ArgumentsRef&),

@@ -18,8 +18,8 @@ constexpr int64_t kSecond = 1'000'000'000;
 
 // Local time, in one of the ways in which people write it.
 std::optional<time_t> local_time(const std::string& text) {
-  for (const char* format : {"%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M",
-                             "%Y-%m-%dT%H:%M", "%Y-%m-%d"}) {
+  for (const char* format :
+       {"%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d"}) {
     std::tm parts{};
     const char* const end = ::strptime(text.c_str(), format, &parts);
     if (end == nullptr || *end != '\0') continue;
@@ -70,10 +70,11 @@ Result<meta::Time> parse_time(std::string_view text, meta::Time now) {
   if (const auto seconds = local_time(std::string(text))) return int64_t{*seconds} * kSecond;
   const Result<Nanoseconds> ago = parse_duration(text);
   if (ago.ok()) return now - ago->count();
-  return make_error(ErrorCode::kInvalid,
-                    fmt::format("'{}' is no time: write '2026-11-14 09:00' (local time), or how long "
-                                "ago: 3h",
-                                text));
+  return make_error(
+      ErrorCode::kInvalid,
+      fmt::format("'{}' is no time: write '2026-11-14 09:00' (local time), or how long "
+                  "ago: 3h",
+                  text));
 }
 
 std::string format_time(meta::Time time) {

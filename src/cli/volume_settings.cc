@@ -76,15 +76,16 @@ Result<std::string> create(const VolumeArguments& arguments) {
 }
 
 nlohmann::json settings_json(const meta::Settings& settings) {
-  return {{"name", settings.name},
-          {"block_bytes", settings.block_bytes},
-          {"compression", codec::codec_name(settings.codec.codec)},
-          {"retention_seconds",
-           settings.retention ? nlohmann::json(static_cast<double>(settings.retention->count()) / 1e9)
-                              : nlohmann::json()},
-          {"store", settings.store},
-          {"quota_bytes", settings.quota.bytes},
-          {"quota_files", settings.quota.inodes}};
+  return {
+      {"name", settings.name},
+      {"block_bytes", settings.block_bytes},
+      {"compression", codec::codec_name(settings.codec.codec)},
+      {"retention_seconds",
+       settings.retention ? nlohmann::json(static_cast<double>(settings.retention->count()) / 1e9)
+                          : nlohmann::json()},
+      {"store", settings.store},
+      {"quota_bytes", settings.quota.bytes},
+      {"quota_files", settings.quota.inodes}};
 }
 
 struct Shown {
@@ -103,7 +104,9 @@ Result<Shown> look_at(const std::string& text) {
 }
 
 std::string quota_text(uint64_t used, uint64_t quota, bool bytes) {
-  const auto text = [&](uint64_t count) { return bytes ? format_size(count) : group_digits(count); };
+  const auto text = [&](uint64_t count) {
+    return bytes ? format_size(count) : group_digits(count);
+  };
   return quota == 0 ? text(used) : fmt::format("{} of {}", text(used), text(quota));
 }
 
@@ -116,10 +119,10 @@ std::string render_text(const Shown& shown) {
   line("holds", fmt::format("{} in {} files and directories",
                             quota_text(shown.totals.bytes, settings.quota.bytes, true),
                             quota_text(shown.totals.inodes, settings.quota.inodes, false)));
-  line("stored", fmt::format("{} in {} objects, {} of it in use",
-                             format_size(shown.status.stored_bytes),
-                             group_digits(shown.status.objects),
-                             format_share(shown.status.live_bytes, shown.status.stored_bytes)));
+  line("stored",
+       fmt::format("{} in {} objects, {} of it in use", format_size(shown.status.stored_bytes),
+                   group_digits(shown.status.objects),
+                   format_share(shown.status.live_bytes, shown.status.stored_bytes)));
   const volume::Pending& pending = shown.status.pending;
   line("waits", pending.content_bytes == 0
                     ? "nothing"
@@ -173,10 +176,11 @@ Result<void> change(const VolumeArguments& arguments) {
 
 Result<void> remove(const VolumeArguments& arguments) {
   if (!arguments.yes) {
-    return make_error(ErrorCode::kInvalid,
-                      fmt::format("this deletes '{}' with its content and its history, for ever; say "
-                                  "--yes if that is what you want",
-                                  arguments.name));
+    return make_error(
+        ErrorCode::kInvalid,
+        fmt::format("this deletes '{}' with its content and its history, for ever; say "
+                    "--yes if that is what you want",
+                    arguments.name));
   }
   OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
   const bool last = PENSTOCK_TRY(open.host->volumes()).size() == 1;
@@ -199,11 +203,10 @@ int run_volume_create(const VolumeArguments& arguments) {
   if (arguments.json) {
     return print_volume("create", dump({{"schema", 1}, {"directory", *directory}}), kExitOk);
   }
-  return print_volume(
-      "create",
-      fmt::format("made {}; now: penstock mount {} DIR\n", printable(*directory),
-                  printable(arguments.name)),
-      kExitOk);
+  return print_volume("create",
+                      fmt::format("made {}; now: penstock mount {} DIR\n", printable(*directory),
+                                  printable(arguments.name)),
+                      kExitOk);
 }
 
 int run_volume_list(const VolumeArguments& arguments) {

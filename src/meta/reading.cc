@@ -75,8 +75,7 @@ Result<std::vector<Entry>> Reading::list(Ino directory, uint64_t cookie, size_t 
   });
 }
 
-Result<std::vector<Entry>> Reading::list_names(Ino directory, std::string_view from,
-                                               size_t count) {
+Result<std::vector<Entry>> Reading::list_names(Ino directory, std::string_view from, size_t count) {
   return read([&]() -> Result<std::vector<Entry>> {
     PENSTOCK_TRY(load_directory(*core_, volume_->id, directory, version_));
     return list_entries_by_name(*core_, volume_->id, directory, version_, from, count);

@@ -31,9 +31,9 @@ bool holds_bytes(const meta::Extent& extent) {
 }
 
 Error cut_short(const std::string& key, uint64_t offset, size_t wanted, size_t got) {
-  return make_error(ErrorCode::kCorrupt,
-                    fmt::format("object '{}' ends too early: {} bytes at {}, of {}", key, got,
-                                offset, wanted));
+  return make_error(
+      ErrorCode::kCorrupt,
+      fmt::format("object '{}' ends too early: {} bytes at {}, of {}", key, got, offset, wanted));
 }
 
 }  // namespace
@@ -128,8 +128,8 @@ std::vector<ContentReader::Load> ContentReader::plan(std::span<const meta::Exten
     const Overlap part = overlap_of(extent, offset, offset + length);
     if (part.begin >= part.end || !holds_bytes(extent) || is_journal(extent.place.object)) continue;
     const auto first = static_cast<uint32_t>(part.chunk_begin / kFrameBytes);
-    const auto last = static_cast<uint32_t>(
-        (part.chunk_begin + (part.end - part.begin) - 1) / kFrameBytes);
+    const auto last =
+        static_cast<uint32_t>((part.chunk_begin + (part.end - part.begin) - 1) / kFrameBytes);
     keys.clear();
     for (uint32_t i = first; i <= last; ++i) {
       keys.push_back({extent.place.object, extent.place.offset, i});
@@ -208,8 +208,8 @@ Result<void> ContentReader::load_frames(const Load& load, std::vector<FrameKey>&
         if (decoded->raw_bytes != raw) {
           return make_error(ErrorCode::kCorrupt,
                             fmt::format("object '{}' at {}: a frame of {} bytes instead of {}",
-                                        object_key(options_.space, load.object),
-                                        part.place.offset, decoded->raw_bytes, raw));
+                                        object_key(options_.space, load.object), part.place.offset,
+                                        decoded->raw_bytes, raw));
         }
         frames_.put(key, std::move(frame));
         missing.erase(std::ranges::find(missing, key));
@@ -220,8 +220,7 @@ Result<void> ContentReader::load_frames(const Load& load, std::vector<FrameKey>&
   return {};
 }
 
-Result<void> ContentReader::get(meta::ObjectId object, uint64_t offset,
-                                std::span<std::byte> into) {
+Result<void> ContentReader::get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into) {
   const std::string key = object_key(options_.space, object);
   store::GetOptions options;
   options.deadline = deadline_in(options_.io_timeout);

@@ -17,7 +17,7 @@ namespace penstock::volume {
 
 struct ReaderOptions {
   VolumeUuid space{};
-  size_t threads = 8;  // That load at once, besides those that read.
+  size_t threads = 8;                                 // That load at once, besides those that read.
   Nanoseconds io_timeout = std::chrono::seconds(60);  // Of one request to the store, with retries.
 };
 

@@ -63,10 +63,10 @@ class FrameCache {
 
  private:
   struct Slot {
-    FrameRef frame;                         // Null while it is being loaded.
-    std::shared_ptr<const Error> error;     // It could not be; until the last waiter has seen it.
+    FrameRef frame;                      // Null while it is being loaded.
+    std::shared_ptr<const Error> error;  // It could not be; until the last waiter has seen it.
     uint32_t waiters = 0;
-    std::list<FrameKey>::iterator turn;     // Only with a frame.
+    std::list<FrameKey>::iterator turn;  // Only with a frame.
   };
 
   bool give_up_oldest();

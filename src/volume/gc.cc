@@ -86,8 +86,8 @@ Result<void> Gc::compact_object(const meta::Object& object, const GcOptions& opt
 Result<void> Gc::condemn(const GcOptions& options) {
   PENSTOCK_TRY(visit([&](const meta::Object& object) -> Result<void> {
     const bool unused = object.state == meta::ObjectState::kStored && object.live_bytes == 0;
-    const bool abandoned = object.state == meta::ObjectState::kPending &&
-                           object.id.session < database_.session();
+    const bool abandoned =
+        object.state == meta::ObjectState::kPending && object.id.session < database_.session();
     if (!unused && !abandoned) return {};
     ++report_.deleted;
     report_.freed_bytes += object.bytes;
@@ -136,15 +136,14 @@ Result<void> Gc::remove_orphans(const GcOptions& options) {
   const std::string prefix = object_key_prefix(space_);
   const std::string own = object_key(space_, {database_.session(), 0});
   std::vector<std::string> orphans;
-  PENSTOCK_TRY(store::for_each_object(
-      packer_.store(), prefix, [&](const store::ObjectInfo& info) {
-        if (info.key >= own) return false;  // Keys sort by session: this one's are being made.
-        if (!known.contains(info.key)) {
-          orphans.push_back(info.key);
-          report_.freed_bytes += info.size;
-        }
-        return !options.cancel.stop_requested();
-      }));
+  PENSTOCK_TRY(store::for_each_object(packer_.store(), prefix, [&](const store::ObjectInfo& info) {
+    if (info.key >= own) return false;  // Keys sort by session: this one's are being made.
+    if (!known.contains(info.key)) {
+      orphans.push_back(info.key);
+      report_.freed_bytes += info.size;
+    }
+    return !options.cancel.stop_requested();
+  }));
   report_.orphans = orphans.size();
   if (options.dry_run || orphans.empty()) return {};
   const auto failures = PENSTOCK_TRY(packer_.store().remove(orphans));

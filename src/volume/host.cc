@@ -37,7 +37,10 @@ HostImpl::~HostImpl() {
     stopping_ = true;
   }
   wake_.notify_all();
-  if (committer_.joinable()) committer_.join();
+  if (!committer_.joinable()) return;
+  committer_.join();
+  // So that the next owner has nothing to replay. Where it fails, that is what the journal is for.
+  (void)commit();
 }
 
 meta::Time HostImpl::now() const {
@@ -184,10 +187,8 @@ Result<meta::Version> HostImpl::commit() {
 // Those without content that anything refers to; with the commit that follows nothing will again.
 Result<void> HostImpl::forget_segments(const Turn&) {
   if (segments_.empty()) return {};
-  const auto objects = PENSTOCK_TRY(
-      database_->objects(meta::ObjectId{0, 0}, segments_.size()));
-  for (const meta::Object& object : objects) {
-    if (!is_journal(object.id) || object.live_bytes > 0) continue;
+  for (const meta::Object& object : PENSTOCK_TRY(database_->segments())) {
+    if (object.live_bytes > 0) continue;
     PENSTOCK_TRY(database_->set_object(object.id, meta::ObjectState::kCondemned, object.bytes));
     PENSTOCK_TRY(database_->drop_object(object.id));
     segments_.erase(object.id.number);
@@ -234,9 +235,7 @@ void HostImpl::prefetch(meta::View& view, meta::Ino ino, uint64_t offset, uint64
 
 Result<Pending> HostImpl::pending() {
   Pending pending;
-  const auto objects = PENSTOCK_TRY(database_->objects(meta::ObjectId{0, 0}, 1 << 20));
-  for (const meta::Object& object : objects) {
-    if (!is_journal(object.id)) break;
+  for (const meta::Object& object : PENSTOCK_TRY(database_->segments())) {
     pending.content_bytes += object.live_bytes;
   }
   pending.journal_bytes = journal_->usage().bytes;

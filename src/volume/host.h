@@ -98,9 +98,9 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   std::unique_ptr<Mover> mover_;
 
   std::mutex turn_;
-  std::optional<Error> failed_;                        // Under turn_.
+  std::optional<Error> failed_;                                   // Under turn_.
   std::map<VolumeUuid, std::unique_ptr<meta::Namespace>> names_;  // Under turn_.
-  std::set<uint64_t> segments_;                        // Under turn_: those the database knows.
+  std::set<uint64_t> segments_;  // Under turn_: those the database knows.
 
   std::mutex open_mutex_;
   std::map<std::string, std::weak_ptr<Volume>, std::less<>> open_;  // Each volume once.

@@ -13,22 +13,34 @@ constexpr uint64_t kFileBytes = 400'000;
 
 class Model {
  public:
-  explicit Model(uint64_t seed) : random_(seed), host_(new_host(*fs_)), volume_(*host_->open("v")) {}
+  explicit Model(uint64_t seed)
+      : random_(seed), host_(new_host(*fs_)), volume_(*host_->open("v")) {}
 
   void step() {
     switch (below(16)) {
       case 0:
-      case 1: return create();
-      case 2: return remove();
-      case 3: return rename();
-      case 4: return truncate();
-      case 5: return punch();
-      case 6: return copy();
-      case 7: return drain();
-      case 8: return collect();
-      case 9: return commit();
-      case 10: return die();
-      default: return write();
+      case 1:
+        return create();
+      case 2:
+        return remove();
+      case 3:
+        return rename();
+      case 4:
+        return truncate();
+      case 5:
+        return punch();
+      case 6:
+        return copy();
+      case 7:
+        return drain();
+      case 8:
+        return collect();
+      case 9:
+        return commit();
+      case 10:
+        return die();
+      default:
+        return write();
     }
   }
 
@@ -125,8 +137,8 @@ class Model {
     const uint64_t offset = below(from->second.size() + 1);
     const uint64_t length = std::min<uint64_t>(below(100'000), from->second.size() - offset);
     const uint64_t there = below(kFileBytes);
-    ASSERT_THAT(
-        volume_->copy_range(ino_of(from->first), offset, ino_of(to->first), there, length), IsOk());
+    ASSERT_THAT(volume_->copy_range(ino_of(from->first), offset, ino_of(to->first), there, length),
+                IsOk());
     if (length == 0) return;
     if (to->second.size() < there + length) to->second.resize(there + length);
     std::copy_n(from->second.begin() + static_cast<ptrdiff_t>(offset), length,

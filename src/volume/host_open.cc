@@ -74,9 +74,10 @@ std::string_view line_of(std::string_view text, std::string_view name) {
 Result<void> check_new(const NewVolume& volume) {
   if (volume.name.empty() || volume.name.size() > 255 ||
       volume.name.find_first_of(std::string_view("/#\0", 3)) != std::string::npos) {
-    return make_error(ErrorCode::kInvalid,
-                      fmt::format("'{}' is no name for a volume: 1 to 255 bytes without '/' and '#'",
-                                  volume.name));
+    return make_error(
+        ErrorCode::kInvalid,
+        fmt::format("'{}' is no name for a volume: 1 to 255 bytes without '/' and '#'",
+                    volume.name));
   }
   const uint64_t block = volume.block_bytes;
   if (block < 64 * kKiB || block > 16 * kMiB || (block & (block - 1)) != 0) {
@@ -98,10 +99,11 @@ Result<io::FileSystem*> file_system_of(const HostOptions& options) {
 Result<void> HostImpl::take_lock() {
   Result<std::unique_ptr<io::FileLock>> lock = fs_.try_lock(path_of(kLockName));
   if (!lock.ok() && lock.error().code == ErrorCode::kBusy) {
-    return make_error(ErrorCode::kBusy,
-                      fmt::format("the volume in {} is in use by another process: a mount of it, or "
-                                  "a command that has not ended",
-                                  directory_));
+    return make_error(
+        ErrorCode::kBusy,
+        fmt::format("the volume in {} is in use by another process: a mount of it, or "
+                    "a command that has not ended",
+                    directory_));
   }
   if (!lock.ok()) return lock.error();
   lock_ = std::move(*lock);
@@ -132,8 +134,9 @@ Result<void> HostImpl::make(const NewVolume& volume) {
   settings.store = volume.store;
   settings.quota = volume.quota;
   PENSTOCK_TRY(open_parts({.create = settings, .now = now()}));
-  const std::string marker = fmt::format("{}version 1\ncompatible 0\nread-only 0\nincompatible 0\nuuid {}\n",
-                                         kMarkerTitle, hex_of(space_));
+  const std::string marker =
+      fmt::format("{}version 1\ncompatible 0\nread-only 0\nincompatible 0\nuuid {}\n", kMarkerTitle,
+                  hex_of(space_));
   PENSTOCK_TRY(io::write_file_durably(fs_, path_of(kMarkerName), marker));
   PENSTOCK_TRY(fs_.sync_directory(io::parent_path(directory_)));
   start();
@@ -161,9 +164,9 @@ Result<void> HostImpl::read_marker() {
   }
   if (line_of(*text, "version") != "1" || line_of(*text, "incompatible") != "0" ||
       line_of(*text, "read-only") != "0") {
-    return make_error(ErrorCode::kUnsupported,
-                      fmt::format("the volume in {} was made by a newer version of Penstock",
-                                  directory_));
+    return make_error(
+        ErrorCode::kUnsupported,
+        fmt::format("the volume in {} was made by a newer version of Penstock", directory_));
   }
   const std::optional<VolumeUuid> uuid = uuid_of(line_of(*text, "uuid"));
   if (!uuid) return make_error(ErrorCode::kCorrupt, fmt::format("{} has no uuid", path));
@@ -191,7 +194,8 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
   PENSTOCK_TRY(open_store(settings.store));
   journal_ = PENSTOCK_TRY(Journal::open(
       fs_, path_of(kJournalName),
-      {.volume = space_, .segment_bytes = options_.segment_bytes,
+      {.volume = space_,
+       .segment_bytes = options_.segment_bytes,
        .limit_bytes = std::max(options_.writeback.journal_bytes, 2 * options_.segment_bytes),
        .now_ns = options_.now}));
   PENSTOCK_TRY(replay());
@@ -203,12 +207,11 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
       ReaderOptions{.space = space_, .io_timeout = options_.io_timeout});
   packer_ = std::make_unique<Packer>(*database_, *reader_, *store_,
                                      PackerOptions{.space = space_, .codec = settings.codec});
-  mover_ = std::make_unique<Mover>(
-      *database_, *packer_,
-      MoverOptions{.writeback = options_.writeback,
-                   .io_timeout = options_.io_timeout,
-                   .now = [this] { return now(); },
-                   .commit = [this] { (void)commit(); }});
+  mover_ = std::make_unique<Mover>(*database_, *packer_,
+                                   MoverOptions{.writeback = options_.writeback,
+                                                .io_timeout = options_.io_timeout,
+                                                .now = [this] { return now(); },
+                                                .commit = [this] { (void)commit(); }});
   return {};
 }
 
@@ -242,9 +245,8 @@ Result<void> HostImpl::replay_one(const JournalPlace& place, std::span<const std
 
 Result<void> HostImpl::replay() {
   const uint64_t committed = database_->journal().sequence;
-  for (const meta::Object& object :
-       PENSTOCK_TRY(database_->objects(meta::ObjectId{0, 0}, 1 << 20))) {
-    if (is_journal(object.id)) segments_.insert(object.id.number);
+  for (const meta::Object& object : PENSTOCK_TRY(database_->segments())) {
+    segments_.insert(object.id.number);
   }
   const std::set<uint64_t> needed = segments_;
   uint64_t count = 0;

@@ -11,7 +11,6 @@ namespace {
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(500);
 constexpr Nanoseconds kPauseAfterFailure = std::chrono::seconds(2);
 constexpr size_t kChunksAtOnce = 4096;
-constexpr size_t kSegmentsMax = 1 << 20;
 
 }  // namespace
 
@@ -41,11 +40,7 @@ void Mover::hurry() {
 
 Result<uint64_t> Mover::waiting_bytes() {
   uint64_t bytes = 0;
-  for (const meta::Object& object :
-       PENSTOCK_TRY(database_.objects(meta::ObjectId{0, 0}, kSegmentsMax))) {
-    if (!is_journal(object.id)) break;
-    bytes += object.live_bytes;
-  }
+  for (const meta::Object& object : PENSTOCK_TRY(database_.segments())) bytes += object.live_bytes;
   return bytes;
 }
 
@@ -70,8 +65,7 @@ void Mover::run() {
     lock.unlock();
     const Result<uint64_t> waiting = waiting_bytes();
     const bool due = waiting.ok() && (is_due(*waiting) || (hurried && *waiting > 0));
-    const Result<void> moved =
-        due ? move_all(deadline_in(options_.io_timeout)) : Result<void>();
+    const Result<void> moved = due ? move_all(deadline_in(options_.io_timeout)) : Result<void>();
     lock.lock();
     if (moved.ok()) continue;
     log_warn("content could not be moved to the store, and stays in the journal for now",
@@ -104,9 +98,7 @@ Result<bool> Mover::move_some(Deadline deadline) {
 Result<std::vector<meta::Chunk>> Mover::gather() {
   std::vector<meta::Chunk> gathered;
   uint64_t bytes = 0;
-  for (const meta::Object& object :
-       PENSTOCK_TRY(database_.objects(meta::ObjectId{0, 0}, kSegmentsMax))) {
-    if (!is_journal(object.id)) break;
+  for (const meta::Object& object : PENSTOCK_TRY(database_.segments())) {
     if (object.live_bytes == 0) continue;
     uint64_t from = 0;
     while (true) {

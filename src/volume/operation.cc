@@ -35,8 +35,8 @@ struct Applier {
     return Outcome{std::move(removed->inode), std::nullopt};
   }
   Result<Outcome> operator()(const RenameOp& op) {
-    meta::Renamed renamed = PENSTOCK_TRY(
-        names.rename(op.parent, op.name, op.new_parent, op.new_name, op.mode, now));
+    meta::Renamed renamed =
+        PENSTOCK_TRY(names.rename(op.parent, op.name, op.new_parent, op.new_name, op.mode, now));
     return Outcome{std::move(renamed.moved), std::move(renamed.replaced)};
   }
   Result<Outcome> operator()(const ChangeOp& op) {
@@ -59,8 +59,7 @@ struct Applier {
     return only(names.allocate(op.ino, op.offset, op.length, op.grow, now));
   }
   Result<Outcome> operator()(const CopyOp& op) {
-    return only(
-        names.copy_range(op.from, op.from_offset, op.to, op.to_offset, op.length, now));
+    return only(names.copy_range(op.from, op.from_offset, op.to, op.to_offset, op.length, now));
   }
 };
 

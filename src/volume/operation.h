@@ -94,8 +94,8 @@ struct Operation {
 
 // What it led to.
 struct Outcome {
-  meta::Inode inode;                  // Made, changed, moved or removed.
-  std::optional<meta::Inode> other;   // Of a rename: what was replaced, or took its place.
+  meta::Inode inode;                 // Made, changed, moved or removed.
+  std::optional<meta::Inode> other;  // Of a rename: what was replaced, or took its place.
 };
 
 // `content`: where the bytes of a write are.

@@ -10,18 +10,19 @@ namespace penstock::volume {
 namespace {
 
 std::vector<Action> one_of_each() {
-  return {CreateOp{1, "name", {.mode = S_IFREG | 0644, .uid = 7, .gid = 8, .rdev = 9, .target = "t"}},
-          LinkOp{2, 1, std::string("odd\xff name", 9)},
-          UnlinkOp{1, "gone", true},
-          RenameOp{1, "a", 2, "b", meta::Rename::kExchange},
-          ChangeOp{5, {.permissions = 0640, .size = 1ULL << 40, .mtime = -5}},
-          SetXattrOp{5, "user.x", std::string("\0value", 6), meta::XattrMode::kCreate},
-          RemoveXattrOp{5, "user.x"},
-          ForgetOp{6},
-          WriteOp{7, 1ULL << 62},
-          PunchOp{7, 1, 2, true},
-          AllocateOp{7, 3, 4, true},
-          CopyOp{7, 1, 8, 2, 3}};
+  return {
+      CreateOp{1, "name", {.mode = S_IFREG | 0644, .uid = 7, .gid = 8, .rdev = 9, .target = "t"}},
+      LinkOp{2, 1, std::string("odd\xff name", 9)},
+      UnlinkOp{1, "gone", true},
+      RenameOp{1, "a", 2, "b", meta::Rename::kExchange},
+      ChangeOp{5, {.permissions = 0640, .size = 1ULL << 40, .mtime = -5}},
+      SetXattrOp{5, "user.x", std::string("\0value", 6), meta::XattrMode::kCreate},
+      RemoveXattrOp{5, "user.x"},
+      ForgetOp{6},
+      WriteOp{7, 1ULL << 62},
+      PunchOp{7, 1, 2, true},
+      AllocateOp{7, 3, 4, true},
+      CopyOp{7, 1, 8, 2, 3}};
 }
 
 Operation operation_of(Action action) {

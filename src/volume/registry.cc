@@ -17,12 +17,15 @@ constexpr uint64_t kAliasBytesMax = 16 * 1024;
 
 Result<void> check_volume_name(std::string_view name) {
   const bool fits = !name.empty() && name.size() <= 200 && name[0] != '.' && name[0] != '-';
-  const auto is_odd = [](char c) { return c == '/' || c == '#' || c == ':' || (c >= 0 && c < ' '); };
+  const auto is_odd = [](char c) {
+    return c == '/' || c == '#' || c == ':' || (c >= 0 && c < ' ');
+  };
   if (fits && std::ranges::none_of(name, is_odd)) return {};
-  return make_error(ErrorCode::kInvalid,
-                    fmt::format("'{}' is no name for a volume: 1 to 200 bytes, without '/', '#', ':' "
-                                "and control characters, and not with '.' or '-' in front",
-                                name));
+  return make_error(
+      ErrorCode::kInvalid,
+      fmt::format("'{}' is no name for a volume: 1 to 200 bytes, without '/', '#', ':' "
+                  "and control characters, and not with '.' or '-' in front",
+                  name));
 }
 
 Result<Registry> Registry::of_user(io::FileSystem& fs) {
@@ -74,8 +77,8 @@ Result<std::string> Registry::new_directory(std::string_view name) const {
   PENSTOCK_TRY(check_volume_name(name));
   const Result<io::FileInfo> there = fs_.stat_link(path_of(name));
   if (there.ok()) {
-    return make_error(ErrorCode::kExists, fmt::format("there is a volume '{}' already: {}", name,
-                                                      path_of(name)));
+    return make_error(ErrorCode::kExists,
+                      fmt::format("there is a volume '{}' already: {}", name, path_of(name)));
   }
   if (there.error().code != ErrorCode::kNotFound) return there.error();
   return path_of(name);

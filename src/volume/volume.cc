@@ -36,9 +36,9 @@ Result<meta::Inode> VolumeImpl::remove_directory(meta::Ino parent, std::string_v
 Result<meta::Renamed> VolumeImpl::rename(meta::Ino parent, std::string_view name,
                                          meta::Ino new_parent, std::string_view new_name,
                                          meta::Rename mode) {
-  Outcome outcome = PENSTOCK_TRY(host_->perform(
-      *names_, uuid_,
-      RenameOp{parent, std::string(name), new_parent, std::string(new_name), mode}));
+  Outcome outcome = PENSTOCK_TRY(
+      host_->perform(*names_, uuid_,
+                     RenameOp{parent, std::string(name), new_parent, std::string(new_name), mode}));
   if (outcome.other) note_removed(*outcome.other);
   return meta::Renamed{std::move(outcome.inode), std::move(outcome.other)};
 }

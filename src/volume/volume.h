@@ -35,8 +35,7 @@ class VolumeImpl final : public Volume {
   void let_go(meta::Ino ino, uint64_t times) override;
   Result<void> write(meta::Ino ino, uint64_t offset, std::span<const std::byte> bytes) override;
   Result<meta::Inode> punch(meta::Ino ino, uint64_t offset, uint64_t length, bool zeros) override;
-  Result<meta::Inode> allocate(meta::Ino ino, uint64_t offset, uint64_t length,
-                               bool grow) override;
+  Result<meta::Inode> allocate(meta::Ino ino, uint64_t offset, uint64_t length, bool grow) override;
   Result<meta::Inode> copy_range(meta::Ino from, uint64_t from_offset, meta::Ino to,
                                  uint64_t to_offset, uint64_t length) override;
   Result<void> sync() override { return host_->sync(); }

@@ -221,8 +221,8 @@ Result<std::pair<meta::Ino, Found>> VolumeStore::make_temporary(const std::strin
     return make_error(ErrorCode::kInvalid, "a name of unfinished puts");
   }
   place.name = temporary_name();
-  const meta::Inode made = PENSTOCK_TRY(
-      volume_->create(place.parent, place.name, {.mode = S_IFREG | kNewFileMode}));
+  const meta::Inode made =
+      PENSTOCK_TRY(volume_->create(place.parent, place.name, {.mode = S_IFREG | kNewFileMode}));
   return std::pair(made.ino, std::move(place));
 }
 

@@ -12,8 +12,9 @@
 namespace penstock::volume {
 
 struct VolumeStoreOptions {
-  std::string name = {};    // For people: "pen://NAME".
-  std::string folder = {};  // Only what is below this directory, which is made when need be; empty: all.
+  std::string name = {};  // For people: "pen://NAME".
+  std::string folder =
+      {};  // Only what is below this directory, which is made when need be; empty: all.
   bool read_only = false;
 };
 
