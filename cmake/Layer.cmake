@@ -33,15 +33,11 @@ function(penstock_layer name)
     penstock_test_options(${name}_test)
     target_link_libraries(${name}_test PRIVATE penstock_${name} GTest::gmock_main)
     add_dependencies(unit_tests ${name}_test)
-    if(PENSTOCK_SANITIZE)
-      # To start a process for each test would take longer than the tests: parts that run side by side, of many each.
-      foreach(part RANGE 3)
-        add_test(NAME ${name}_test.part_${part} COMMAND ${name}_test --gtest_brief=1)
-        set_tests_properties(${name}_test.part_${part} PROPERTIES TIMEOUT 900 LABELS ${name}
-                             ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${part}")
-      endforeach()
-    else()
-      gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 120 LABELS ${name})
-    endif()
+    # To start a process for each test would take longer than the tests: parts that run side by side, of many each.
+    foreach(part RANGE 3)
+      add_test(NAME ${name}_test.part_${part} COMMAND ${name}_test --gtest_brief=1)
+      set_tests_properties(${name}_test.part_${part} PROPERTIES TIMEOUT 900 LABELS ${name}
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${part}")
+    endforeach()
   endif()
 endfunction()
