@@ -55,6 +55,8 @@ struct HostOptions {
   Nanoseconds io_timeout =
       std::chrono::seconds(60);  // Of a request to the store, with its retries.
   Nanoseconds commit_every = std::chrono::seconds(5);
+  // Whoever closes it last waits until all content is in the store, for as long as that goes on.
+  bool drain_on_close = false;
   // False: nothing is committed or moved but when it is asked for. For tests.
   bool background = true;
   uint64_t segment_bytes = 64 * kMiB;  // Of the journal.

@@ -31,6 +31,8 @@ HostImpl::HostImpl(io::FileSystem& fs, std::string directory, const HostOptions&
     : fs_(fs), directory_(std::move(directory)), options_(options) {}
 
 HostImpl::~HostImpl() {
+  // Where it fails, that is what the journal is for.
+  if (options_.drain_on_close && committer_.joinable()) (void)drain(kNoDeadline, {});
   if (mover_) mover_->stop();
   {
     const std::lock_guard lock(wake_mutex_);
@@ -39,8 +41,7 @@ HostImpl::~HostImpl() {
   wake_.notify_all();
   if (!committer_.joinable()) return;
   committer_.join();
-  // So that the next owner has nothing to replay. Where it fails, that is what the journal is for.
-  (void)commit();
+  (void)commit();  // So that the next owner has nothing to replay.
 }
 
 meta::Time HostImpl::now() const {

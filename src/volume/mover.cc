@@ -90,7 +90,8 @@ Result<void> Mover::move_all(Deadline deadline) {
 Result<bool> Mover::move_some(Deadline deadline) {
   std::vector<meta::Chunk> chunks = PENSTOCK_TRY(gather());
   if (chunks.empty()) return false;
-  PENSTOCK_TRY(packer_.move(std::move(chunks), deadline));
+  PENSTOCK_TRY(
+      packer_.move(std::move(chunks), std::min(deadline, deadline_in(options_.io_timeout))));
   return true;
 }
 

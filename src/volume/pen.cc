@@ -31,6 +31,7 @@ Result<std::unique_ptr<store::ObjectStore>> open_pen(std::string_view rest,
   const VolumeAddress address = PENSTOCK_TRY(registry.resolve(name));
   HostOptions host_options;
   host_options.file_system = fs;
+  host_options.drain_on_close = true;
   const std::shared_ptr<Host> host = PENSTOCK_TRY(shared_host(address.directory, host_options));
   const std::string volume = address.name;
   std::shared_ptr<Volume> open = PENSTOCK_TRY(host->open(volume));
