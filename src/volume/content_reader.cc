@@ -44,6 +44,7 @@ ContentReader::ContentReader(Journal& journal, store::ObjectStore& store, FrameC
       store_(store),
       frames_(frames),
       options_(options),
+      loads_(static_cast<ptrdiff_t>(options.loads_max)),
       pool_("volume-load", options.threads, kQueuedLoadsMax) {}
 
 Result<void> ContentReader::read(std::span<const meta::Extent> extents, uint64_t offset,
@@ -110,14 +111,15 @@ Result<void> ContentReader::read_journal(const meta::Place& place, uint64_t begi
 Result<void> ContentReader::read_chunk(const meta::Place& place, std::span<std::byte> into) {
   if (is_journal(place.object)) return read_journal(place, 0, into);
   std::vector<std::byte> stored(place.stored);
-  PENSTOCK_TRY(get(place.object, place.offset, stored));
-  if (PENSTOCK_TRY(chunk_checksum(stored)) != place.checksum) {
-    return make_error(ErrorCode::kCorrupt,
-                      fmt::format("object '{}' holds another chunk at {} than it should",
-                                  object_key(options_.space, place.object), place.offset));
+  PENSTOCK_TRY(get(place.object, place.offset, stored, /*past_cache=*/false));
+  const Result<uint64_t> checksum = chunk_checksum(stored);
+  if (!checksum.ok() || *checksum != place.checksum) return damaged(place.object, place.offset);
+  const Result<void> decoded = codec::decode_frames(
+      stored, into, frame_identity(options_.space, place.object, place.offset, 0));
+  if (!decoded.ok() && decoded.error().code == ErrorCode::kCorrupt) {
+    return damaged(place.object, place.offset);
   }
-  return codec::decode_frames(stored, into,
-                              frame_identity(options_.space, place.object, place.offset, 0));
+  return decoded;
 }
 
 std::vector<ContentReader::Load> ContentReader::plan(std::span<const meta::Extent> extents,
@@ -171,48 +173,32 @@ void ContentReader::start(std::vector<Load> loads, bool one_here) {
 }
 
 void ContentReader::run(const Load& load) {
+  loads_.acquire();
   std::vector<FrameKey> missing = load.claimed;
-  const Result<void> loaded = load_frames(load, missing);
+  Result<void> loaded = load_frames(load, /*past_cache=*/false, missing);
+  // Were they damaged on the way, or where they come from?
+  if (!loaded.ok() && loaded.error().code == ErrorCode::kCorrupt) {
+    loaded = load_frames(load, /*past_cache=*/true, missing);
+  }
+  loads_.release();
   if (loaded.ok()) return;
   for (const FrameKey& key : missing) frames_.fail(key, loaded.error());
 }
 
 // Takes those that it loaded out of `missing`.
-Result<void> ContentReader::load_frames(const Load& load, std::vector<FrameKey>& missing) {
+Result<void> ContentReader::load_frames(const Load& load, bool past_cache,
+                                        std::vector<FrameKey>& missing) {
   const io::Buffer stored = PENSTOCK_TRY(frames_.take(load.length));
-  PENSTOCK_TRY(get(load.object, load.offset, stored.bytes()));
+  PENSTOCK_TRY(get(load.object, load.offset, stored.bytes(), past_cache));
   std::span<const std::byte> rest = stored.bytes();
   for (const Load::Part& part : load.parts) {
     for (uint32_t index = part.first; index < part.first + part.count; ++index) {
-      const FrameKey key{load.object, part.place.offset, index};
       const codec::FrameHeader header = PENSTOCK_TRY(codec::read_frame_header(rest));
-      if (header.frame_bytes() > rest.size()) {
-        return make_error(ErrorCode::kCorrupt,
-                          fmt::format("object '{}' is damaged at {}: a frame is longer than what "
-                                      "is left",
-                                      object_key(options_.space, load.object), load.offset));
-      }
-      const auto wanted = std::ranges::find(missing, key);
-      if (wanted != missing.end()) {
-        const uint32_t raw = frame_raw_bytes(part.place, index);
-        auto frame = std::make_shared<Frame>();
-        frame->memory = PENSTOCK_TRY(frames_.take(raw));
-        frame->size = raw;
-        const Result<codec::FrameHeader> decoded = codec::decode_frame(
-            rest, frame->memory.bytes().first(raw),
-            frame_identity(options_.space, load.object, part.place.offset, index));
-        if (!decoded.ok()) {
-          return decoded.error().with_context(fmt::format(
-              "object '{}' at {}", object_key(options_.space, load.object), part.place.offset));
-        }
-        if (decoded->raw_bytes != raw) {
-          return make_error(ErrorCode::kCorrupt,
-                            fmt::format("object '{}' at {}: a frame of {} bytes instead of {}",
-                                        object_key(options_.space, load.object), part.place.offset,
-                                        decoded->raw_bytes, raw));
-        }
-        frames_.put(key, std::move(frame));
-        missing.erase(std::ranges::find(missing, key));
+      if (header.frame_bytes() > rest.size()) return damaged(load.object, part.place.offset);
+      const FrameKey key{load.object, part.place.offset, index};
+      if (const auto wanted = std::ranges::find(missing, key); wanted != missing.end()) {
+        PENSTOCK_TRY(decode(load, part, index, rest));
+        missing.erase(wanted);
       }
       rest = rest.subspan(header.frame_bytes());
     }
@@ -220,10 +206,36 @@ Result<void> ContentReader::load_frames(const Load& load, std::vector<FrameKey>&
   return {};
 }
 
-Result<void> ContentReader::get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into) {
+Result<void> ContentReader::decode(const Load& load, const Load::Part& part, uint32_t index,
+                                   std::span<const std::byte> stored) {
+  auto frame = std::make_shared<Frame>();
+  frame->size = frame_raw_bytes(part.place, index);
+  frame->memory = PENSTOCK_TRY(frames_.take(frame->size));
+  const Result<codec::FrameHeader> decoded = codec::decode_frame(
+      stored, frame->memory.bytes().first(frame->size),
+      frame_identity(options_.space, load.object, part.place.offset, index));
+  // One of another length is as wrong as one that is damaged, be it undamaged.
+  const bool right = decoded.ok() && decoded->raw_bytes == frame->size;
+  if (!decoded.ok() && decoded.error().code != ErrorCode::kCorrupt) return decoded.error();
+  if (!right) return damaged(load.object, part.place.offset);
+  frames_.put({load.object, part.place.offset, index}, std::move(frame));
+  return {};
+}
+
+Error ContentReader::damaged(meta::ObjectId object, uint64_t offset) const {
+  return make_error(
+      ErrorCode::kCorrupt,
+      fmt::format("object '{}' of {} is damaged: its chunk at {} is not what it should be (penstock "
+                  "volume fsck names the files)",
+                  object_key(options_.space, object), store_.description(), offset));
+}
+
+Result<void> ContentReader::get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into,
+                                bool past_cache) {
   const std::string key = object_key(options_.space, object);
   store::GetOptions options;
   options.deadline = deadline_in(options_.io_timeout);
+  options.bypass_cache = past_cache;
   const store::GetResult got = PENSTOCK_TRY(store_.get(key, offset, into, options));
   if (got.bytes < into.size()) return cut_short(key, offset, into.size(), got.bytes);
   return {};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <semaphore>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace penstock::volume {
 
 struct ReaderOptions {
   VolumeUuid space{};
-  size_t threads = 8;                                 // That load at once, besides those that read.
+  size_t threads = 8;       // That load at once, besides those that read.
+  uint32_t loads_max = 16;  // At once, in all: a load takes up to 8 MiB of the frames' memory.
   Nanoseconds io_timeout = std::chrono::seconds(60);  // Of one request to the store, with retries.
 };
 
@@ -56,16 +58,22 @@ class ContentReader {
   void add_part(std::vector<Load>& loads, const Load::Part& part, std::vector<FrameKey> claimed);
   void start(std::vector<Load> loads, bool one_here);
   void run(const Load& load);
-  Result<void> load_frames(const Load& load, std::vector<FrameKey>& missing);
-  Result<void> get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into);
+  Result<void> load_frames(const Load& load, bool past_cache, std::vector<FrameKey>& missing);
+  Result<void> decode(const Load& load, const Load::Part& part, uint32_t index,
+                      std::span<const std::byte> stored);
+  Result<void> get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into,
+                   bool past_cache);
   Result<void> copy_frames(const meta::Extent& extent, uint64_t begin, std::span<std::byte> into);
   Result<FrameRef> frame(const meta::Place& place, uint32_t index);
+  Error damaged(meta::ObjectId object, uint64_t offset) const;
   Result<void> read_journal(const meta::Place& place, uint64_t begin, std::span<std::byte> into);
 
   Journal& journal_;
   store::ObjectStore& store_;
   FrameCache& frames_;
   const ReaderOptions options_;
+  // Each holds memory while it waits for more: together less than there is.
+  std::counting_semaphore<> loads_;
   ThreadPool pool_;
 };
 

@@ -26,6 +26,7 @@ constexpr const char* kLockName = "owner.lock";
 constexpr std::string_view kMarkerTitle = "Penstock volume\n";
 constexpr uint64_t kMarkerBytesMax = 4096;
 constexpr uint64_t kMemoryBytesMin = 64 * kMiB;
+constexpr uint64_t kLoadMemory = 12 * kMiB;  // That a load may take, with what readers hold.
 
 VolumeUuid random_uuid() {
   std::random_device device;
@@ -199,12 +200,15 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
        .limit_bytes = std::max(options_.writeback.journal_bytes, 2 * options_.segment_bytes),
        .now_ns = options_.now}));
   PENSTOCK_TRY(replay());
-  const auto memory = PENSTOCK_TRY(io::BufferProvider::create(
-      {.budget_bytes = std::max(options_.memory_bytes, kMemoryBytesMin)}));
+  const uint64_t budget = std::max(options_.memory_bytes, kMemoryBytesMin);
+  const auto memory = PENSTOCK_TRY(io::BufferProvider::create({.budget_bytes = budget}));
   frames_ = std::make_unique<FrameCache>(memory);
+  const uint64_t loads = std::min<uint64_t>(budget / kLoadMemory, 64);
   reader_ = std::make_unique<ContentReader>(
       *journal_, *store_, *frames_,
-      ReaderOptions{.space = space_, .io_timeout = options_.io_timeout});
+      ReaderOptions{.space = space_,
+                    .loads_max = static_cast<uint32_t>(loads),
+                    .io_timeout = options_.io_timeout});
   packer_ = std::make_unique<Packer>(*database_, *reader_, *store_,
                                      PackerOptions{.space = space_, .codec = settings.codec});
   mover_ = std::make_unique<Mover>(*database_, *packer_,
