@@ -63,13 +63,17 @@ def hashes_of(folder):
 
 
 def test_a_volume_is_made_listed_shown_changed_and_deleted(volumes):
-    assert "now: penstock mount train" in volumes.run("volume", "create", "train", "--preset", "shards")
+    assert "now: penstock mount train" in volumes.run(
+        "volume", "create", "train", "--preset", "shards"
+    )
     assert volumes.run("volume", "list") == "train\n"
     shown = volumes.json("volume", "show", "train")
     assert shown["block_bytes"] == 4 << 20
     assert shown["compression"] == "lz4"
     assert shown["files"] == 1
-    volumes.run("volume", "set", "train", "--compression", "zstd", "--quota", "1GiB", "--retention", "30d")
+    volumes.run(
+        "volume", "set", "train", "--compression", "zstd", "--quota", "1GiB", "--retention", "30d"
+    )
     shown = volumes.json("volume", "show", "train")
     assert (shown["compression"], shown["quota_bytes"]) == ("zstd", 1 << 30)
     assert shown["retention_seconds"] == 30 * 24 * 3600
@@ -114,7 +118,7 @@ def test_what_is_copied_in_comes_out_again(volumes, tmp_path):
     assert hashes_of(tmp_path / "out") == hashes
     # Nothing is copied a second time.
     again = volumes.run("sync", tmp_path / "in", "pen://train/data", "--json")
-    assert json.loads(again.splitlines()[-1])["copied"] == 0
+    assert json.loads(again.splitlines()[-1])["summary"]["copied"] == 0
 
 
 def test_clones_and_snapshots_keep_what_was(volumes, tmp_path):
@@ -126,7 +130,9 @@ def test_clones_and_snapshots_keep_what_was(volumes, tmp_path):
     (tmp_path / "empty").mkdir()
     volumes.run("sync", tmp_path / "empty", "pen://train/data", "--delete")
     volumes.run("volume", "gc", "train")
-    assert [one["name"] for one in volumes.json("volume", "snapshot", "train")["snapshots"]] == ["full"]
+    assert [one["name"] for one in volumes.json("volume", "snapshot", "train")["snapshots"]] == [
+        "full"
+    ]
     volumes.run("sync", "pen://other/data", tmp_path / "out")
     assert hashes_of(tmp_path / "out") == hashes
     volumes.run("volume", "delete", "train", "--yes")
@@ -153,7 +159,9 @@ def test_damage_is_found_and_its_files_are_named(volumes, tmp_path):
     (tmp_path / "in/file").write_bytes(os.urandom(3_000_000))
     volumes.run("sync", tmp_path / "in", "pen://train")
     blocks = volumes.home / "volumes/train/blocks"
-    objects = [path for path in blocks.rglob("*") if path.is_file() and path.stat().st_size > 1_000_000]
+    objects = [
+        path for path in blocks.rglob("*") if path.is_file() and path.stat().st_size > 1_000_000
+    ]
     assert len(objects) == 1
     with open(objects[0], "r+b") as file:
         file.seek(1_500_000)

@@ -49,7 +49,7 @@ ContentReader::ContentReader(Journal& journal, store::ObjectStore& store, FrameC
 
 Result<void> ContentReader::read(std::span<const meta::Extent> extents, uint64_t offset,
                                  std::span<std::byte> into) {
-  start(plan(extents, offset, into.size()), /*one_here=*/true);
+  PENSTOCK_TRY(start(plan(extents, offset, into.size()), /*one_here=*/true));
   const uint64_t end = offset + into.size();
   uint64_t at = offset;
   for (const meta::Extent& extent : extents) {
@@ -72,7 +72,7 @@ Result<void> ContentReader::read(std::span<const meta::Extent> extents, uint64_t
 
 void ContentReader::prefetch(std::span<const meta::Extent> extents, uint64_t offset,
                              uint64_t length) {
-  start(plan(extents, offset, length), /*one_here=*/false);
+  (void)start(plan(extents, offset, length), /*one_here=*/false);
 }
 
 Result<void> ContentReader::copy_frames(const meta::Extent& extent, uint64_t begin,
@@ -93,9 +93,10 @@ Result<FrameRef> ContentReader::frame(const meta::Place& place, uint32_t index) 
   const FrameKey key{place.object, place.offset, index};
   while (true) {
     if (std::optional<Result<FrameRef>> held = frames_.wait(key)) return std::move(*held);
-    // It was given up again before it could be used.
+    // It was given up again before it could be used, or could not be loaded; then that fails here.
     const meta::Extent extent{.offset = 0, .length = place.raw, .chunk = 1, .place = place};
-    start(plan(std::span(&extent, 1), uint64_t{index} * kFrameBytes, 1), /*one_here=*/true);
+    PENSTOCK_TRY(
+        start(plan(std::span(&extent, 1), uint64_t{index} * kFrameBytes, 1), /*one_here=*/true));
   }
 }
 
@@ -163,16 +164,16 @@ void ContentReader::add_part(std::vector<Load>& loads, const Load::Part& part,
   load.claimed.insert(load.claimed.end(), claimed.begin(), claimed.end());
 }
 
-void ContentReader::start(std::vector<Load> loads, bool one_here) {
+Result<void> ContentReader::start(std::vector<Load> loads, bool one_here) {
   for (size_t i = one_here ? 1 : 0; i < loads.size(); ++i) {
     const auto load = std::make_shared<Load>(std::move(loads[i]));
-    ThreadPool::Task task = [this, load] { run(*load); };
+    ThreadPool::Task task = [this, load] { (void)run(*load); };
     if (!pool_.try_submit(task)) task();
   }
-  if (one_here && !loads.empty()) run(loads.front());
+  return one_here && !loads.empty() ? run(loads.front()) : Result<void>();
 }
 
-void ContentReader::run(const Load& load) {
+Result<void> ContentReader::run(const Load& load) {
   loads_.acquire();
   std::vector<FrameKey> missing = load.claimed;
   Result<void> loaded = load_frames(load, /*past_cache=*/false, missing);
@@ -181,8 +182,9 @@ void ContentReader::run(const Load& load) {
     loaded = load_frames(load, /*past_cache=*/true, missing);
   }
   loads_.release();
-  if (loaded.ok()) return;
+  if (loaded.ok()) return loaded;
   for (const FrameKey& key : missing) frames_.fail(key, loaded.error());
+  return loaded;
 }
 
 // Takes those that it loaded out of `missing`.
@@ -211,9 +213,9 @@ Result<void> ContentReader::decode(const Load& load, const Load::Part& part, uin
   auto frame = std::make_shared<Frame>();
   frame->size = frame_raw_bytes(part.place, index);
   frame->memory = PENSTOCK_TRY(frames_.take(frame->size));
-  const Result<codec::FrameHeader> decoded = codec::decode_frame(
-      stored, frame->memory.bytes().first(frame->size),
-      frame_identity(options_.space, load.object, part.place.offset, index));
+  const Result<codec::FrameHeader> decoded =
+      codec::decode_frame(stored, frame->memory.bytes().first(frame->size),
+                          frame_identity(options_.space, load.object, part.place.offset, index));
   // One of another length is as wrong as one that is damaged, be it undamaged.
   const bool right = decoded.ok() && decoded->raw_bytes == frame->size;
   if (!decoded.ok() && decoded.error().code != ErrorCode::kCorrupt) return decoded.error();
@@ -225,9 +227,10 @@ Result<void> ContentReader::decode(const Load& load, const Load::Part& part, uin
 Error ContentReader::damaged(meta::ObjectId object, uint64_t offset) const {
   return make_error(
       ErrorCode::kCorrupt,
-      fmt::format("object '{}' of {} is damaged: its chunk at {} is not what it should be (penstock "
-                  "volume fsck names the files)",
-                  object_key(options_.space, object), store_.description(), offset));
+      fmt::format(
+          "object '{}' of {} is damaged: its chunk at {} is not what it should be (penstock "
+          "volume fsck names the files)",
+          object_key(options_.space, object), store_.description(), offset));
 }
 
 Result<void> ContentReader::get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into,

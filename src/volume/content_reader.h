@@ -56,8 +56,9 @@ class ContentReader {
 
   std::vector<Load> plan(std::span<const meta::Extent> extents, uint64_t offset, uint64_t length);
   void add_part(std::vector<Load>& loads, const Load::Part& part, std::vector<FrameKey> claimed);
-  void start(std::vector<Load> loads, bool one_here);
-  void run(const Load& load);
+  // `one_here`: the first on this thread, and what became of it is the answer.
+  Result<void> start(std::vector<Load> loads, bool one_here);
+  Result<void> run(const Load& load);
   Result<void> load_frames(const Load& load, bool past_cache, std::vector<FrameKey>& missing);
   Result<void> decode(const Load& load, const Load::Part& part, uint32_t index,
                       std::span<const std::byte> stored);

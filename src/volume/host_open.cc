@@ -204,11 +204,10 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
   const auto memory = PENSTOCK_TRY(io::BufferProvider::create({.budget_bytes = budget}));
   frames_ = std::make_unique<FrameCache>(memory);
   const uint64_t loads = std::min<uint64_t>(budget / kLoadMemory, 64);
-  reader_ = std::make_unique<ContentReader>(
-      *journal_, *store_, *frames_,
-      ReaderOptions{.space = space_,
-                    .loads_max = static_cast<uint32_t>(loads),
-                    .io_timeout = options_.io_timeout});
+  reader_ = std::make_unique<ContentReader>(*journal_, *store_, *frames_,
+                                            ReaderOptions{.space = space_,
+                                                          .loads_max = static_cast<uint32_t>(loads),
+                                                          .io_timeout = options_.io_timeout});
   packer_ = std::make_unique<Packer>(*database_, *reader_, *store_,
                                      PackerOptions{.space = space_, .codec = settings.codec});
   mover_ = std::make_unique<Mover>(*database_, *packer_,

@@ -188,5 +188,30 @@ TEST(Host, ClonesShareContentAndGoTheirOwnWay) {
   EXPECT_EQ(content_of(*clone, "a").size(), bytes.size());
 }
 
+TEST(Host, DamageIsAnErrorAndNeverBytes) {
+  MemoryFileSystem fs;
+  const auto host = new_host(fs, {.name = "v", .codec = {codec::Codec::kNone}});
+  const auto volume = *host->open("v");
+  const meta::Ino file = make_file(*volume, "a");
+  const Bytes bytes = random_bytes(100'000, 11);
+  ASSERT_THAT(volume->write(file, 0, bytes), IsOk());
+  ASSERT_THAT(host->drain(kNoDeadline), IsOk());
+  const auto store = store::open_store("file:" + kHostPath + "/blocks", {.file_system = &fs});
+  const auto page = (*store)->list({});
+  ASSERT_EQ(page->objects.size(), 1u);
+  Bytes object = *store::read_object(**store, page->objects[0].key, kMiB);
+  object[50'000] ^= std::byte{1};
+  ASSERT_THAT((*store)->put(page->objects[0].key, object), IsOk());
+  Bytes into(bytes.size());
+  for (int again = 0; again < 3; ++again) {
+    const auto read = volume->read(file, 0, into);
+    ASSERT_THAT(read, FailsWith(ErrorCode::kCorrupt));
+    EXPECT_THAT(read.error().detail, HasSubstr(page->objects[0].key));
+  }
+  const auto report = host->fsck({});
+  ASSERT_EQ(report->findings.size(), 1u);
+  EXPECT_EQ(report->findings[0].path, "/a");
+}
+
 }  // namespace
 }  // namespace penstock::volume
