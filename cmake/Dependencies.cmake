@@ -10,6 +10,7 @@ find_package(JPEG REQUIRED)  # libjpeg-turbo: partial decoding is not in others.
 find_package(PNG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(simdjson REQUIRED)
+find_package(SQLite3 3.37 REQUIRED)
 if(PENSTOCK_TESTS)
   find_package(GTest REQUIRED)
 endif()

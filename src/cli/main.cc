@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "volume/pen.h"
 
 namespace {
 
@@ -32,6 +33,7 @@ int run_guarded(const penstock::cli::Run& run) {
 int main(int argc, char** argv) {
   using namespace penstock::cli;
   open_standard_streams();
+  penstock::volume::add_pen_scheme();
   CLI::App app("Penstock: the storage data plane for AI training.", "penstock");
   app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
   app.require_subcommand(1);
@@ -47,6 +49,7 @@ int main(int argc, char** argv) {
   add_load_command(app, run);
   add_pack_command(app, run);
   add_checkpoint_command(app, run);
+  add_volume_command(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

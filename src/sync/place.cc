@@ -95,7 +95,9 @@ Result<bool> has_objects(store::ObjectStore& store, const store::CallOptions& ca
   return !page.objects.empty() || !page.odd.empty() || page.next.has_value();
 }
 
-Result<std::unique_ptr<Place>> open_s3(const std::string& address, const PlaceOptions& options) {
+// In a bucket, or in a volume.
+Result<std::unique_ptr<Place>> open_objects(const std::string& address,
+                                            const PlaceOptions& options) {
   auto place = std::make_unique<Place>();
   store::StoreOptions store_options = options.store;
   store_options.read_only = options.read_only;
@@ -105,7 +107,7 @@ Result<std::unique_ptr<Place>> open_s3(const std::string& address, const PlaceOp
   const bool is_folder = PENSTOCK_TRY(has_objects(*place->store, call));
   if (is_folder) return place;
   // Nothing is in such a folder. A bucket may be empty; otherwise: is it one object?
-  const size_t bucket_end = address.find('/', std::string_view("s3://").size());
+  const size_t bucket_end = address.find('/', address.find("://") + 3);
   if (bucket_end == std::string::npos || bucket_end + 1 == address.size()) return place;
   const auto nothing = [&] {
     return make_error(
@@ -155,12 +157,14 @@ std::string Place::description() const {
 }
 
 Result<std::unique_ptr<Place>> open_place(const std::string& address, const PlaceOptions& options) {
-  if (address.starts_with("s3://")) return open_s3(address, options);
+  if (address.starts_with("s3://") || address.starts_with("pen://")) {
+    return open_objects(address, options);
+  }
   if (address.starts_with("tree:")) return open_path(address.substr(5), options);
   if (!has_scheme(address)) return open_path(address, options);
   return make_error(ErrorCode::kInvalid,
                     fmt::format("'{}' cannot be copied from or to: expected a path, "
-                                "tree:DIRECTORY or s3://BUCKET/PREFIX",
+                                "tree:DIRECTORY, s3://BUCKET/PREFIX or pen://VOLUME/FOLDER",
                                 address));
 }
 

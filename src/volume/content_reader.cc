@@ -1,0 +1,247 @@
+#include "volume/content_reader.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace penstock::volume {
+
+namespace {
+
+// One request to the store asks for at most so much, where it lies together.
+constexpr uint64_t kLoadBytesMax = 4 * kMiB;
+constexpr size_t kQueuedLoadsMax = 256;
+
+// The part of an extent that lies in [begin, end) of the file.
+struct Overlap {
+  uint64_t begin = 0;  // In the file.
+  uint64_t end = 0;
+  uint64_t chunk_begin = 0;
+};
+
+Overlap overlap_of(const meta::Extent& extent, uint64_t begin, uint64_t end) {
+  Overlap overlap{std::max(begin, extent.offset), std::min(end, extent.offset + extent.length), 0};
+  overlap.chunk_begin = extent.chunk_offset + (overlap.begin - extent.offset);
+  return overlap;
+}
+
+bool holds_bytes(const meta::Extent& extent) {
+  return extent.chunk != meta::kZeros;
+}
+
+Error cut_short(const std::string& key, uint64_t offset, size_t wanted, size_t got) {
+  return make_error(
+      ErrorCode::kCorrupt,
+      fmt::format("object '{}' ends too early: {} bytes at {}, of {}", key, got, offset, wanted));
+}
+
+}  // namespace
+
+ContentReader::ContentReader(Journal& journal, store::ObjectStore& store, FrameCache& frames,
+                             const ReaderOptions& options)
+    : journal_(journal),
+      store_(store),
+      frames_(frames),
+      options_(options),
+      loads_(static_cast<ptrdiff_t>(options.loads_max)),
+      pool_("volume-load", options.threads, kQueuedLoadsMax) {}
+
+Result<void> ContentReader::read(std::span<const meta::Extent> extents, uint64_t offset,
+                                 std::span<std::byte> into) {
+  PENSTOCK_TRY(start(plan(extents, offset, into.size()), /*one_here=*/true));
+  const uint64_t end = offset + into.size();
+  uint64_t at = offset;
+  for (const meta::Extent& extent : extents) {
+    const Overlap part = overlap_of(extent, at, end);
+    if (part.begin >= part.end) continue;
+    std::memset(into.data() + (at - offset), 0, part.begin - at);
+    const auto there = into.subspan(part.begin - offset, part.end - part.begin);
+    if (!holds_bytes(extent)) {
+      std::ranges::fill(there, std::byte{0});
+    } else if (is_journal(extent.place.object)) {
+      PENSTOCK_TRY(read_journal(extent.place, part.chunk_begin, there));
+    } else {
+      PENSTOCK_TRY(copy_frames(extent, part.chunk_begin, there));
+    }
+    at = part.end;
+  }
+  if (at < end) std::memset(into.data() + (at - offset), 0, end - at);
+  return {};
+}
+
+void ContentReader::prefetch(std::span<const meta::Extent> extents, uint64_t offset,
+                             uint64_t length) {
+  (void)start(plan(extents, offset, length), /*one_here=*/false);
+}
+
+Result<void> ContentReader::copy_frames(const meta::Extent& extent, uint64_t begin,
+                                        std::span<std::byte> into) {
+  while (!into.empty()) {
+    const auto index = static_cast<uint32_t>(begin / kFrameBytes);
+    const FrameRef held = PENSTOCK_TRY(frame(extent.place, index));
+    const uint64_t skipped = begin - uint64_t{index} * kFrameBytes;
+    const size_t taken = std::min<uint64_t>(held->size - skipped, into.size());
+    std::memcpy(into.data(), held->bytes().data() + skipped, taken);
+    into = into.subspan(taken);
+    begin += taken;
+  }
+  return {};
+}
+
+Result<FrameRef> ContentReader::frame(const meta::Place& place, uint32_t index) {
+  const FrameKey key{place.object, place.offset, index};
+  while (true) {
+    if (std::optional<Result<FrameRef>> held = frames_.wait(key)) return std::move(*held);
+    // It was given up again before it could be used, or could not be loaded; then that fails here.
+    const meta::Extent extent{.offset = 0, .length = place.raw, .chunk = 1, .place = place};
+    PENSTOCK_TRY(
+        start(plan(std::span(&extent, 1), uint64_t{index} * kFrameBytes, 1), /*one_here=*/true));
+  }
+}
+
+Result<void> ContentReader::read_journal(const meta::Place& place, uint64_t begin,
+                                         std::span<std::byte> into) {
+  const JournalPlace record{.sequence = place.checksum,
+                            .segment = place.object.number,
+                            .offset = place.offset,
+                            .bytes = static_cast<uint32_t>(place.stored)};
+  return journal_.read(record, begin, into);
+}
+
+Result<void> ContentReader::read_chunk(const meta::Place& place, std::span<std::byte> into) {
+  if (is_journal(place.object)) return read_journal(place, 0, into);
+  std::vector<std::byte> stored(place.stored);
+  PENSTOCK_TRY(get(place.object, place.offset, stored, /*past_cache=*/false));
+  const Result<uint64_t> checksum = chunk_checksum(stored);
+  if (!checksum.ok() || *checksum != place.checksum) return damaged(place.object, place.offset);
+  const Result<void> decoded = codec::decode_frames(
+      stored, into, frame_identity(options_.space, place.object, place.offset, 0));
+  if (!decoded.ok() && decoded.error().code == ErrorCode::kCorrupt) {
+    return damaged(place.object, place.offset);
+  }
+  return decoded;
+}
+
+std::vector<ContentReader::Load> ContentReader::plan(std::span<const meta::Extent> extents,
+                                                     uint64_t offset, uint64_t length) {
+  std::vector<Load> loads;
+  std::vector<FrameKey> keys;
+  for (const meta::Extent& extent : extents) {
+    const Overlap part = overlap_of(extent, offset, offset + length);
+    if (part.begin >= part.end || !holds_bytes(extent) || is_journal(extent.place.object)) continue;
+    const auto first = static_cast<uint32_t>(part.chunk_begin / kFrameBytes);
+    const auto last =
+        static_cast<uint32_t>((part.chunk_begin + (part.end - part.begin) - 1) / kFrameBytes);
+    keys.clear();
+    for (uint32_t i = first; i <= last; ++i) {
+      keys.push_back({extent.place.object, extent.place.offset, i});
+    }
+    std::vector<FrameKey> claimed = frames_.claim(keys);
+    if (claimed.empty()) continue;
+    if (!frames_are_even(extent.place)) {
+      add_part(loads, {extent.place, 0, frames_of(extent.place)}, std::move(claimed));
+      continue;
+    }
+    for (const FrameKey& key : claimed) add_part(loads, {extent.place, key.index, 1}, {key});
+  }
+  return loads;
+}
+
+void ContentReader::add_part(std::vector<Load>& loads, const Load::Part& part,
+                             std::vector<FrameKey> claimed) {
+  const bool even = frames_are_even(part.place);
+  const FrameRange range =
+      even ? frame_range(part.place, part.first) : FrameRange{0, part.place.stored};
+  const uint64_t begin = part.place.offset + range.offset;
+  Load* const last = loads.empty() ? nullptr : &loads.back();
+  const bool joins = last != nullptr && last->object == part.place.object &&
+                     last->offset + last->length == begin &&
+                     last->length + range.length <= kLoadBytesMax;
+  Load& load = joins ? *last : loads.emplace_back(Load{part.place.object, begin, 0, {}, {}});
+  load.length += range.length;
+  load.parts.push_back(part);
+  load.claimed.insert(load.claimed.end(), claimed.begin(), claimed.end());
+}
+
+Result<void> ContentReader::start(std::vector<Load> loads, bool one_here) {
+  for (size_t i = one_here ? 1 : 0; i < loads.size(); ++i) {
+    const auto load = std::make_shared<Load>(std::move(loads[i]));
+    ThreadPool::Task task = [this, load] { (void)run(*load); };
+    if (!pool_.try_submit(task)) task();
+  }
+  return one_here && !loads.empty() ? run(loads.front()) : Result<void>();
+}
+
+Result<void> ContentReader::run(const Load& load) {
+  loads_.acquire();
+  std::vector<FrameKey> missing = load.claimed;
+  Result<void> loaded = load_frames(load, /*past_cache=*/false, missing);
+  // Were they damaged on the way, or where they come from?
+  if (!loaded.ok() && loaded.error().code == ErrorCode::kCorrupt) {
+    loaded = load_frames(load, /*past_cache=*/true, missing);
+  }
+  loads_.release();
+  if (loaded.ok()) return loaded;
+  for (const FrameKey& key : missing) frames_.fail(key, loaded.error());
+  return loaded;
+}
+
+// Takes those that it loaded out of `missing`.
+Result<void> ContentReader::load_frames(const Load& load, bool past_cache,
+                                        std::vector<FrameKey>& missing) {
+  const io::Buffer stored = PENSTOCK_TRY(frames_.take(load.length));
+  PENSTOCK_TRY(get(load.object, load.offset, stored.bytes(), past_cache));
+  std::span<const std::byte> rest = stored.bytes();
+  for (const Load::Part& part : load.parts) {
+    for (uint32_t index = part.first; index < part.first + part.count; ++index) {
+      const codec::FrameHeader header = PENSTOCK_TRY(codec::read_frame_header(rest));
+      if (header.frame_bytes() > rest.size()) return damaged(load.object, part.place.offset);
+      const FrameKey key{load.object, part.place.offset, index};
+      if (const auto wanted = std::ranges::find(missing, key); wanted != missing.end()) {
+        PENSTOCK_TRY(decode(load, part, index, rest));
+        missing.erase(wanted);
+      }
+      rest = rest.subspan(header.frame_bytes());
+    }
+  }
+  return {};
+}
+
+Result<void> ContentReader::decode(const Load& load, const Load::Part& part, uint32_t index,
+                                   std::span<const std::byte> stored) {
+  auto frame = std::make_shared<Frame>();
+  frame->size = frame_raw_bytes(part.place, index);
+  frame->memory = PENSTOCK_TRY(frames_.take(frame->size));
+  const Result<codec::FrameHeader> decoded =
+      codec::decode_frame(stored, frame->memory.bytes().first(frame->size),
+                          frame_identity(options_.space, load.object, part.place.offset, index));
+  // One of another length is as wrong as one that is damaged, be it undamaged.
+  const bool right = decoded.ok() && decoded->raw_bytes == frame->size;
+  if (!decoded.ok() && decoded.error().code != ErrorCode::kCorrupt) return decoded.error();
+  if (!right) return damaged(load.object, part.place.offset);
+  frames_.put({load.object, part.place.offset, index}, std::move(frame));
+  return {};
+}
+
+Error ContentReader::damaged(meta::ObjectId object, uint64_t offset) const {
+  return make_error(
+      ErrorCode::kCorrupt,
+      fmt::format(
+          "object '{}' of {} is damaged: its chunk at {} is not what it should be (penstock "
+          "volume fsck names the files)",
+          object_key(options_.space, object), store_.description(), offset));
+}
+
+Result<void> ContentReader::get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into,
+                                bool past_cache) {
+  const std::string key = object_key(options_.space, object);
+  store::GetOptions options;
+  options.deadline = deadline_in(options_.io_timeout);
+  options.bypass_cache = past_cache;
+  const store::GetResult got = PENSTOCK_TRY(store_.get(key, offset, into, options));
+  if (got.bytes < into.size()) return cut_short(key, offset, into.size(), got.bytes);
+  return {};
+}
+
+}  // namespace penstock::volume

@@ -1,0 +1,331 @@
+// Making a host, taking it over, and bringing back what its last owner had acknowledged.
+//
+//   DIR/penstock-volume    what this is: format version, feature bits, uuid (text; written last)
+//   DIR/metadata.db        the database, and its log beside it
+//   DIR/journal/           what was acknowledged and is not committed or not stored yet
+//   DIR/blocks/            objects, where the volume names no other store
+//   DIR/owner.lock         locked by the owner
+#include <fmt/core.h>
+
+#include <cstring>
+#include <random>
+
+#include "base/log.h"
+#include "volume/host.h"
+#include "volume/volume.h"
+
+namespace penstock::volume {
+
+namespace {
+
+constexpr const char* kMarkerName = "penstock-volume";
+constexpr const char* kDatabaseName = "metadata.db";
+constexpr const char* kJournalName = "journal";
+constexpr const char* kBlocksName = "blocks";
+constexpr const char* kLockName = "owner.lock";
+constexpr std::string_view kMarkerTitle = "Penstock volume\n";
+constexpr uint64_t kMarkerBytesMax = 4096;
+constexpr uint64_t kMemoryBytesMin = 64 * kMiB;
+constexpr uint64_t kLoadMemory = 12 * kMiB;  // That a load may take, with what readers hold.
+
+VolumeUuid random_uuid() {
+  std::random_device device;
+  VolumeUuid uuid;
+  for (std::byte& byte : uuid) byte = static_cast<std::byte>(device());
+  uuid[6] = (uuid[6] & std::byte{0x0f}) | std::byte{0x40};
+  uuid[8] = (uuid[8] & std::byte{0x3f}) | std::byte{0x80};
+  return uuid;
+}
+
+std::string hex_of(const VolumeUuid& uuid) {
+  std::string text;
+  for (const std::byte byte : uuid) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+  return text;
+}
+
+std::optional<VolumeUuid> uuid_of(std::string_view hex) {
+  VolumeUuid uuid;
+  if (hex.size() != 2 * uuid.size()) return std::nullopt;
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    unsigned value = 0;
+    for (const char c : hex.substr(2 * i, 2)) {
+      const bool decimal = c >= '0' && c <= '9';
+      if (!decimal && (c < 'a' || c > 'f')) return std::nullopt;
+      value = value * 16 + static_cast<unsigned>(decimal ? c - '0' : c - 'a' + 10);
+    }
+    uuid[i] = static_cast<std::byte>(value);
+  }
+  return uuid;
+}
+
+// The value of a line "NAME VALUE".
+std::string_view line_of(std::string_view text, std::string_view name) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ' ') {
+      return line.substr(name.size() + 1);
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+Result<void> check_new(const NewVolume& volume) {
+  if (volume.name.empty() || volume.name.size() > 255 ||
+      volume.name.find_first_of(std::string_view("/#\0", 3)) != std::string::npos) {
+    return make_error(
+        ErrorCode::kInvalid,
+        fmt::format("'{}' is no name for a volume: 1 to 255 bytes without '/' and '#'",
+                    volume.name));
+  }
+  const uint64_t block = volume.block_bytes;
+  if (block < 64 * kKiB || block > 16 * kMiB || (block & (block - 1)) != 0) {
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("a block size of {}: it must be a power of two from 64 KiB to "
+                                  "16 MiB",
+                                  format_size(block)));
+  }
+  return {};
+}
+
+Result<io::FileSystem*> file_system_of(const HostOptions& options) {
+  if (options.file_system != nullptr) return options.file_system;
+  return static_cast<io::FileSystem*>(PENSTOCK_TRY(io::process_file_system()));
+}
+
+}  // namespace
+
+Result<void> HostImpl::take_lock() {
+  Result<std::unique_ptr<io::FileLock>> lock = fs_.try_lock(path_of(kLockName));
+  if (!lock.ok() && lock.error().code == ErrorCode::kBusy) {
+    return make_error(
+        ErrorCode::kBusy,
+        fmt::format("the volume in {} is in use by another process: a mount of it, or "
+                    "a command that has not ended",
+                    directory_));
+  }
+  if (!lock.ok()) return lock.error();
+  lock_ = std::move(*lock);
+  return {};
+}
+
+Result<void> HostImpl::make(const NewVolume& volume) {
+  PENSTOCK_TRY(check_new(volume));
+  PENSTOCK_TRY(io::make_directories(fs_, directory_));
+  PENSTOCK_TRY(take_lock());
+  const Result<io::FileInfo> there = fs_.stat(path_of(kMarkerName));
+  if (there.ok()) {
+    return make_error(ErrorCode::kExists, fmt::format("there is a volume in {}", directory_));
+  }
+  if (there.error().code != ErrorCode::kNotFound) return there.error();
+  // Without a marker nothing was ever promised: what is there was not finished.
+  for (const char* suffix : {"", "-wal", "-wal.tmp", "-journal"}) {
+    const Result<void> removed = fs_.remove(path_of(kDatabaseName) + suffix);
+    if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) return removed;
+  }
+  space_ = random_uuid();
+  meta::Settings settings;
+  settings.uuid = random_uuid();
+  settings.name = volume.name;
+  settings.block_bytes = volume.block_bytes;
+  settings.codec = volume.codec;
+  settings.retention = volume.retention;
+  settings.store = volume.store;
+  settings.quota = volume.quota;
+  PENSTOCK_TRY(open_parts({.create = settings, .now = now()}));
+  const std::string marker =
+      fmt::format("{}version 1\ncompatible 0\nread-only 0\nincompatible 0\nuuid {}\n", kMarkerTitle,
+                  hex_of(space_));
+  PENSTOCK_TRY(io::write_file_durably(fs_, path_of(kMarkerName), marker));
+  PENSTOCK_TRY(fs_.sync_directory(io::parent_path(directory_)));
+  start();
+  return {};
+}
+
+Result<void> HostImpl::open() {
+  PENSTOCK_TRY(read_marker());
+  PENSTOCK_TRY(take_lock());
+  PENSTOCK_TRY(open_parts({}));
+  PENSTOCK_TRY(collect_nameless());
+  start();
+  return {};
+}
+
+Result<void> HostImpl::read_marker() {
+  const std::string path = path_of(kMarkerName);
+  const Result<std::string> text = io::read_file(fs_, path, kMarkerBytesMax);
+  if (!text.ok() && text.error().code == ErrorCode::kNotFound) {
+    return make_error(ErrorCode::kNotFound, fmt::format("there is no volume in {}", directory_));
+  }
+  if (!text.ok()) return text.error();
+  if (!text->starts_with(kMarkerTitle)) {
+    return make_error(ErrorCode::kCorrupt, fmt::format("{} is not that of a volume", path));
+  }
+  if (line_of(*text, "version") != "1" || line_of(*text, "incompatible") != "0" ||
+      line_of(*text, "read-only") != "0") {
+    return make_error(
+        ErrorCode::kUnsupported,
+        fmt::format("the volume in {} was made by a newer version of Penstock", directory_));
+  }
+  const std::optional<VolumeUuid> uuid = uuid_of(line_of(*text, "uuid"));
+  if (!uuid) return make_error(ErrorCode::kCorrupt, fmt::format("{} has no uuid", path));
+  space_ = *uuid;
+  return {};
+}
+
+Result<void> HostImpl::open_store(const std::string& address) {
+  store::StoreOptions options;
+  options.file_system = &fs_;
+  const std::string where = address.empty() ? "file:" + path_of(kBlocksName) : address;
+  store_ = PENSTOCK_TRY(store::open_store(where, options));
+  if (options_.wrap_store) store_ = options_.wrap_store(std::move(store_));
+  if (options_.cache) store_ = cache::make_cached_store(std::move(store_), options_.cache);
+  return {};
+}
+
+Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
+  database_ = PENSTOCK_TRY(meta::open_sqlite(fs_, path_of(kDatabaseName), sqlite));
+  const std::vector<std::string> volumes = PENSTOCK_TRY(database_->volumes());
+  if (volumes.empty()) {
+    return make_error(ErrorCode::kNotFound, fmt::format("no volume is left in {}", directory_));
+  }
+  const meta::Settings settings = PENSTOCK_TRY(database_->open(volumes.front()))->settings();
+  PENSTOCK_TRY(open_store(settings.store));
+  journal_ = PENSTOCK_TRY(Journal::open(
+      fs_, path_of(kJournalName),
+      {.volume = space_,
+       .segment_bytes = options_.segment_bytes,
+       .limit_bytes = std::max(options_.writeback.journal_bytes, 2 * options_.segment_bytes),
+       .now_ns = options_.now}));
+  PENSTOCK_TRY(replay());
+  const uint64_t budget = std::max(options_.memory_bytes, kMemoryBytesMin);
+  const auto memory = PENSTOCK_TRY(io::BufferProvider::create({.budget_bytes = budget}));
+  frames_ = std::make_unique<FrameCache>(memory);
+  const uint64_t loads = std::min<uint64_t>(budget / kLoadMemory, 64);
+  reader_ = std::make_unique<ContentReader>(*journal_, *store_, *frames_,
+                                            ReaderOptions{.space = space_,
+                                                          .loads_max = static_cast<uint32_t>(loads),
+                                                          .io_timeout = options_.io_timeout});
+  packer_ = std::make_unique<Packer>(*database_, *reader_, *store_,
+                                     PackerOptions{.space = space_, .codec = settings.codec});
+  mover_ = std::make_unique<Mover>(*database_, *packer_,
+                                   MoverOptions{.writeback = options_.writeback,
+                                                .io_timeout = options_.io_timeout,
+                                                .now = [this] { return now(); },
+                                                .commit = [this] { (void)commit(); }});
+  return {};
+}
+
+Result<meta::Namespace*> HostImpl::names_of(const VolumeUuid& volume) {
+  if (const auto found = names_.find(volume); found != names_.end()) return found->second.get();
+  for (const std::string& name : PENSTOCK_TRY(database_->volumes())) {
+    std::unique_ptr<meta::Namespace> names = PENSTOCK_TRY(database_->open(name));
+    const VolumeUuid uuid = names->settings().uuid;
+    names_.insert_or_assign(uuid, std::move(names));
+  }
+  const auto found = names_.find(volume);
+  if (found != names_.end()) return found->second.get();
+  return make_error(ErrorCode::kCorrupt,
+                    "the journal has an operation of a volume that the database does not know");
+}
+
+Result<void> HostImpl::replay_one(const JournalPlace& place, std::span<const std::byte> record,
+                                  std::span<const std::byte> content) {
+  const Operation operation = PENSTOCK_TRY(decode_operation(record));
+  meta::Namespace* const names = PENSTOCK_TRY(names_of(operation.volume));
+  const bool is_write = std::holds_alternative<WriteOp>(operation.action);
+  const meta::Place there = place_of(place, content.size());
+  if (is_write) PENSTOCK_TRY(know_segment(place.segment));
+  const Result<Outcome> done =
+      apply(*names, operation, is_write ? std::span(&there, 1) : std::span<const meta::Place>());
+  // Writes are recorded before it is known whether they succeed. They fail as they did then.
+  if (done.ok() || (is_write && done.error().os_errno != 0)) return {};
+  return done.error().with_context(
+      fmt::format("record {} of the journal cannot be applied", place.sequence));
+}
+
+Result<void> HostImpl::replay() {
+  const uint64_t committed = database_->journal().sequence;
+  for (const meta::Object& object : PENSTOCK_TRY(database_->segments())) {
+    segments_.insert(object.id.number);
+  }
+  const std::set<uint64_t> needed = segments_;
+  uint64_t count = 0;
+  PENSTOCK_TRY(journal_->replay(
+      committed,
+      [&](const JournalPlace& place, std::span<const std::byte> record,
+          std::span<const std::byte> content) {
+        ++count;
+        return replay_one(place, record, content);
+      },
+      [&](uint64_t segment) { return needed.contains(segment); }));
+  if (count > 0) {
+    log_info("replayed what the last owner of the volume had not committed",
+             {{"directory", directory_}, {"operations", count}});
+  }
+  const Turn turn(turn_);
+  PENSTOCK_TRY(commit_turn(turn));
+  return {};
+}
+
+// Files that were open without a name when the last owner ended: nobody can have them open now.
+Result<void> HostImpl::collect_nameless() {
+  for (const std::string& name : PENSTOCK_TRY(database_->volumes())) {
+    const std::unique_ptr<meta::Namespace> names = PENSTOCK_TRY(database_->open(name));
+    const VolumeUuid uuid = names->settings().uuid;
+    for (const meta::Ino ino : PENSTOCK_TRY(names->nameless())) {
+      PENSTOCK_TRY(perform(*names, uuid, ForgetOp{ino}));
+    }
+  }
+  return {};
+}
+
+void HostImpl::start() {
+  if (!options_.background) return;
+  committer_ = std::thread([this] { run_committer(); });
+  mover_->start();
+}
+
+Result<std::shared_ptr<Volume>> HostImpl::open(std::string_view name) {
+  const std::lock_guard lock(open_mutex_);
+  const auto known = open_.find(name);
+  if (known != open_.end()) {
+    if (std::shared_ptr<Volume> open = known->second.lock()) return open;
+  }
+  std::unique_ptr<meta::Namespace> names = PENSTOCK_TRY(database_->open(name));
+  std::shared_ptr<Volume> volume =
+      std::make_shared<VolumeImpl>(shared_from_this(), std::move(names));
+  open_.insert_or_assign(std::string(name), volume);
+  return volume;
+}
+
+Result<void> HostImpl::clone(std::string_view volume, meta::Version version,
+                             std::string_view name) {
+  const Turn turn(turn_);
+  PENSTOCK_TRY(check_usable(turn));
+  meta::Settings settings = PENSTOCK_TRY(database_->open(volume))->settings();
+  settings.uuid = random_uuid();
+  settings.name = name;
+  PENSTOCK_TRY(database_->clone(volume, version, settings));
+  PENSTOCK_TRY(commit_turn(turn));
+  return {};
+}
+
+Result<std::shared_ptr<Host>> create_host(const std::string& directory, const NewVolume& volume,
+                                          const HostOptions& options) {
+  const auto host =
+      std::make_shared<HostImpl>(*PENSTOCK_TRY(file_system_of(options)), directory, options);
+  PENSTOCK_TRY(host->make(volume));
+  return std::shared_ptr<Host>(host);
+}
+
+Result<std::shared_ptr<Host>> open_host(const std::string& directory, const HostOptions& options) {
+  const auto host =
+      std::make_shared<HostImpl>(*PENSTOCK_TRY(file_system_of(options)), directory, options);
+  PENSTOCK_TRY(host->open());
+  return std::shared_ptr<Host>(host);
+}
+
+}  // namespace penstock::volume

@@ -1,0 +1,63 @@
+// Moves content from segments of the journal into objects of the store, oldest first, when it is
+// old enough, or much, or somebody waits for room.
+// Threads: all calls from any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "penstock/meta.h"
+#include "penstock/volume.h"
+#include "volume/packer.h"
+
+namespace penstock::volume {
+
+struct MoverOptions {
+  WritebackOptions writeback;
+  Nanoseconds io_timeout = std::chrono::seconds(60);
+  std::function<meta::Time()> now;
+  std::function<void()> commit;  // Called when segments may be released for it.
+};
+
+class Mover {
+ public:
+  // All outlive it.
+  Mover(meta::Database& database, Packer& packer, const MoverOptions& options);
+  ~Mover() { stop(); }
+
+  void start();
+  void stop();
+  // Somebody waits for room in the journal.
+  void hurry();
+  // What is in the journal now; here, and until the deadline.
+  Result<void> move_all(Deadline deadline);
+  // Since when something waits to be moved, about; 0: nothing does.
+  meta::Time oldest() const { return oldest_; }
+
+ private:
+  // False: nothing was there to be moved.
+  Result<bool> move_some(Deadline deadline);
+  Result<std::vector<meta::Chunk>> gather();
+  Result<uint64_t> waiting_bytes();
+  bool is_due(uint64_t bytes);
+  void run();
+
+  meta::Database& database_;
+  Packer& packer_;
+  const MoverOptions options_;
+  std::atomic<meta::Time> oldest_ = 0;
+  std::mutex moving_;  // One moves.
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool hurry_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace penstock::volume
