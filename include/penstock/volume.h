@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -129,6 +130,40 @@ struct HostStatus {
   uint64_t objects = 0;
 };
 
+struct GcOptions {
+  bool dry_run = false;
+  double compact_below = 0.5;  // Objects of which less than this is referred to are rewritten.
+  Nanoseconds io_timeout = std::chrono::seconds(60);
+  std::stop_token cancel = {};  // Then kCancelled; what was done stays done.
+};
+
+struct GcReport {
+  uint64_t rows = 0;         // Of the past, forgotten.
+  uint64_t compacted = 0;    // Objects rewritten.
+  uint64_t moved_bytes = 0;  // In them.
+  uint64_t deleted = 0;      // Objects.
+  uint64_t orphans = 0;      // Objects that a crash left, deleted too.
+  uint64_t freed_bytes = 0;
+};
+
+struct FsckOptions {
+  bool read_content = true;  // False: only whether objects are there, and long enough.
+  std::function<void(uint64_t files, uint64_t bytes)> progress = nullptr;
+  std::stop_token cancel = {};
+};
+
+struct Finding {
+  std::string volume;
+  std::string path;  // Empty where no file is concerned.
+  std::string what;
+};
+
+struct FsckReport {
+  uint64_t files = 0;
+  uint64_t bytes = 0;  // Of content that was verified.
+  std::vector<Finding> findings;
+};
+
 class Host {
  public:
   virtual ~Host() = default;
@@ -147,6 +182,8 @@ class Host {
   virtual Result<void> clone(std::string_view volume, meta::Version version,
                              std::string_view name) = 0;
   virtual Result<void> remove(std::string_view volume) = 0;
+  virtual Result<GcReport> gc(const GcOptions& options) = 0;
+  virtual Result<FsckReport> fsck(const FsckOptions& options) = 0;
   virtual meta::Database& database() = 0;
 };
 

@@ -22,5 +22,6 @@ void add_doctor_command(CLI::App& app, Run& run);
 void add_load_command(CLI::App& app, Run& run);
 void add_pack_command(CLI::App& app, Run& run);
 void add_sync_command(CLI::App& app, Run& run);
+void add_volume_command(CLI::App& app, Run& run);
 
 }  // namespace penstock::cli

@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
   add_load_command(app, run);
   add_pack_command(app, run);
   add_checkpoint_command(app, run);
+  add_volume_command(app, run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

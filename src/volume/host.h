@@ -39,6 +39,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> clone(std::string_view volume, meta::Version version,
                      std::string_view name) override;
   Result<void> remove(std::string_view volume) override;
+  Result<GcReport> gc(const GcOptions& options) override;
+  Result<FsckReport> fsck(const FsckOptions& options) override;
   meta::Database& database() override { return *database_; }
 
   // For volumes.
@@ -91,6 +93,7 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   std::unique_ptr<store::ObjectStore> store_;
   std::unique_ptr<FrameCache> frames_;
   std::unique_ptr<ContentReader> reader_;
+  std::unique_ptr<Packer> packer_;
   std::unique_ptr<Mover> mover_;
 
   std::mutex turn_;

@@ -201,11 +201,11 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
   reader_ = std::make_unique<ContentReader>(
       *journal_, *store_, *frames_,
       ReaderOptions{.space = space_, .io_timeout = options_.io_timeout});
+  packer_ = std::make_unique<Packer>(*database_, *reader_, *store_,
+                                     PackerOptions{.space = space_, .codec = settings.codec});
   mover_ = std::make_unique<Mover>(
-      *database_, *reader_, *store_,
-      MoverOptions{.space = space_,
-                   .codec = settings.codec,
-                   .writeback = options_.writeback,
+      *database_, *packer_,
+      MoverOptions{.writeback = options_.writeback,
                    .io_timeout = options_.io_timeout,
                    .now = [this] { return now(); },
                    .commit = [this] { (void)commit(); }});

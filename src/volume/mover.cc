@@ -15,9 +15,8 @@ constexpr size_t kSegmentsMax = 1 << 20;
 
 }  // namespace
 
-Mover::Mover(meta::Database& database, ContentReader& reader, store::ObjectStore& store,
-             const MoverOptions& options)
-    : database_(database), reader_(reader), store_(store), options_(options) {}
+Mover::Mover(meta::Database& database, Packer& packer, const MoverOptions& options)
+    : database_(database), packer_(packer), options_(options) {}
 
 void Mover::start() {
   thread_ = std::thread([this] { run(); });
@@ -76,7 +75,7 @@ void Mover::run() {
     lock.lock();
     if (moved.ok()) continue;
     log_warn("content could not be moved to the store, and stays in the journal for now",
-             {{"store", store_.description()}, {"error", moved.error().to_string()}});
+             {{"store", packer_.store().description()}, {"error", moved.error().to_string()}});
     wake_.wait_for(lock, kPauseAfterFailure, [this] { return stopping_; });
   }
 }
@@ -97,8 +96,7 @@ Result<void> Mover::move_all(Deadline deadline) {
 Result<bool> Mover::move_some(Deadline deadline) {
   std::vector<meta::Chunk> chunks = PENSTOCK_TRY(gather());
   if (chunks.empty()) return false;
-  Pack pack = PENSTOCK_TRY(fill(std::move(chunks)));
-  if (!pack.places.empty()) PENSTOCK_TRY(store(pack, deadline));
+  PENSTOCK_TRY(packer_.move(std::move(chunks), deadline));
   return true;
 }
 
@@ -115,7 +113,7 @@ Result<std::vector<meta::Chunk>> Mover::gather() {
       const auto chunks = PENSTOCK_TRY(database_.chunks_of(object.id, from, kChunksAtOnce));
       for (const meta::Chunk& chunk : chunks) {
         if (chunk.references == 0) continue;
-        if (bytes > 0 && bytes + chunk.place.raw > options_.pack_bytes) return gathered;
+        if (bytes > 0 && bytes + chunk.place.raw > packer_.pack_bytes()) return gathered;
         bytes += chunk.place.raw;
         gathered.push_back(chunk);
       }
@@ -124,45 +122,6 @@ Result<std::vector<meta::Chunk>> Mover::gather() {
     }
   }
   return gathered;
-}
-
-Result<Mover::Pack> Mover::fill(std::vector<meta::Chunk> chunks) {
-  Pack pack;
-  pack.id = {database_.session(), next_number_++};
-  std::vector<std::byte> raw;
-  for (meta::Chunk& chunk : chunks) {
-    raw.resize(chunk.place.raw);
-    const Result<void> read = reader_.read_chunk(chunk.place, raw);
-    // It went meanwhile: what it belonged to was deleted.
-    if (!read.ok() && read.error().code == ErrorCode::kNotFound) continue;
-    if (!read.ok()) return read.error();
-    pack.places.push_back(
-        PENSTOCK_TRY(append_chunk(pack.bytes, options_.space, pack.id, raw, options_.codec)));
-    pack.chunks.push_back(std::move(chunk));
-  }
-  return pack;
-}
-
-Result<void> Mover::store(Pack& pack, Deadline deadline) {
-  PENSTOCK_TRY(database_.add_object({.id = pack.id,
-                                     .kind = meta::ObjectKind::kData,
-                                     .state = meta::ObjectState::kPending,
-                                     .bytes = pack.bytes.size()}));
-  store::PutOptions options;
-  options.deadline = deadline;
-  PENSTOCK_TRY(store_.put(object_key(options_.space, pack.id), pack.bytes, options));
-  PENSTOCK_TRY(store_.flush({.deadline = deadline}));
-  PENSTOCK_TRY(
-      database_.set_object(pack.id, meta::ObjectState::kStored, pack.bytes.size()));
-  for (size_t i = 0; i < pack.chunks.size(); ++i) {
-    const meta::Chunk& chunk = pack.chunks[i];
-    const Result<void> moved = database_.move_chunk(chunk.id, chunk.place, pack.places[i]);
-    // Nobody refers to it any more: its bytes in the object are garbage from the beginning.
-    const bool gone = !moved.ok() && (moved.error().code == ErrorCode::kChanged ||
-                                      moved.error().code == ErrorCode::kNotFound);
-    if (!moved.ok() && !gone) return moved.error();
-  }
-  return {};
 }
 
 }  // namespace penstock::volume

@@ -1,16 +1,19 @@
 #include "volume/object_format.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 namespace penstock::volume {
 
-std::string object_key(const VolumeUuid& space, meta::ObjectId id) {
+std::string object_key_prefix(const VolumeUuid& space) {
   std::string key;
   for (const std::byte byte : space) key += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-  return key + fmt::format("/{:08x}-{:08x}", id.session, id.number);
+  return key + '/';
+}
+
+std::string object_key(const VolumeUuid& space, meta::ObjectId id) {
+  return object_key_prefix(space) + fmt::format("{:08x}-{:08x}", id.session, id.number);
 }
 
 meta::ObjectId journal_object(uint64_t segment) {

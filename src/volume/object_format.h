@@ -19,6 +19,7 @@ inline constexpr uint32_t kFrameBytes = codec::kFrameBytesMin;
 
 // "UUID/SSSSSSSS-NNNNNNNN", of the database that refers to it.
 std::string object_key(const VolumeUuid& space, meta::ObjectId id);
+std::string object_key_prefix(const VolumeUuid& space);  // Of all of them: "UUID/".
 // Segments of the journal are objects of session 0, which no owner ever has.
 meta::ObjectId journal_object(uint64_t segment);
 inline bool is_journal(meta::ObjectId id) { return id.session == 0; }

@@ -1,0 +1,72 @@
+// penstock volume create | list | show | set | delete | gc | fsck | snapshot | clone: the verbs, and
+// what they share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/volume.h"
+#include "volume/registry.h"
+
+namespace penstock::cli {
+
+struct VolumeArguments {
+  std::string name;
+  bool json = false;
+  // create, set
+  std::string preset;
+  std::string block_size;
+  std::string compression;
+  std::string retention;
+  std::string store;
+  std::string quota_bytes;
+  std::string quota_files;
+  std::string rename;
+  // delete
+  bool yes = false;
+  // gc
+  bool dry_run = false;
+  // fsck
+  bool quick = false;
+  // snapshot, clone
+  std::string other;
+  std::string at;
+  bool remove = false;
+  bool list = false;
+};
+
+int run_volume_create(const VolumeArguments& arguments);
+int run_volume_list(const VolumeArguments& arguments);
+int run_volume_show(const VolumeArguments& arguments);
+int run_volume_set(const VolumeArguments& arguments);
+int run_volume_delete(const VolumeArguments& arguments);
+int run_volume_gc(const VolumeArguments& arguments);
+int run_volume_fsck(const VolumeArguments& arguments);
+int run_volume_snapshot(const VolumeArguments& arguments);
+int run_volume_clone(const VolumeArguments& arguments);
+
+// Says what went wrong with `penstock volume VERB`, and the exit code that fits.
+int fail_volume(std::string_view verb, const Error& error);
+int print_volume(std::string_view verb, std::string_view text, int exit_code);
+
+// A volume and its host, taken over for this command.
+struct OpenVolume {
+  volume::VolumeAddress address;
+  std::shared_ptr<volume::Host> host;
+  std::shared_ptr<volume::Volume> volume;
+  std::string name;
+};
+Result<OpenVolume> open_volume(const std::string& text);
+Result<volume::Registry> user_registry();
+
+// "2026-11-14 09:00", "2026-11-14T09:00:05", "3h" (ago): nanoseconds since 1970.
+Result<meta::Time> parse_time(std::string_view text, meta::Time now);
+std::string format_time(meta::Time time);
+meta::Time time_now();
+// "forever", or as parse_duration reads it.
+Result<std::optional<Nanoseconds>> parse_retention(std::string_view text);
+std::string format_retention(const std::optional<Nanoseconds>& retention);
+
+}  // namespace penstock::cli

@@ -1,0 +1,238 @@
+// penstock volume create, list, show, set, delete.
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/progress_line.h"
+#include "cli/volume_command.h"
+#include "tune/text.h"
+#include "volume/presets.h"
+
+namespace penstock::cli {
+
+namespace {
+
+using tune::doctor::printable;
+
+std::string dump(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+Result<void> read_settings(const VolumeArguments& arguments, volume::NewVolume& made) {
+  if (!arguments.compression.empty()) {
+    made.codec = PENSTOCK_TRY(codec::parse_codec(arguments.compression));
+  }
+  if (!arguments.retention.empty()) {
+    made.retention = PENSTOCK_TRY(parse_retention(arguments.retention));
+  }
+  if (!arguments.quota_bytes.empty()) {
+    made.quota.bytes = PENSTOCK_TRY(parse_size(arguments.quota_bytes));
+  }
+  if (!arguments.quota_files.empty()) {
+    made.quota.inodes = PENSTOCK_TRY(parse_size(arguments.quota_files));
+  }
+  return {};
+}
+
+Result<volume::NewVolume> new_volume(const VolumeArguments& arguments) {
+  volume::NewVolume made;
+  made.name = arguments.name;
+  made.store = arguments.store;
+  if (!arguments.preset.empty()) {
+    const volume::Preset* const preset = volume::find_preset(arguments.preset);
+    if (preset == nullptr) {
+      return make_error(ErrorCode::kInvalid,
+                        fmt::format("there is no preset '{}': penstock volume create --help shows "
+                                    "them",
+                                    arguments.preset));
+    }
+    made.block_bytes = preset->block_bytes;
+    made.codec = preset->codec;
+    made.retention = preset->retention;
+  }
+  if (!arguments.block_size.empty()) {
+    made.block_bytes = PENSTOCK_TRY(parse_size(arguments.block_size));
+  }
+  PENSTOCK_TRY(read_settings(arguments, made));
+  return made;
+}
+
+Result<std::string> create(const VolumeArguments& arguments) {
+  volume::NewVolume made = PENSTOCK_TRY(new_volume(arguments));
+  const volume::Registry registry = PENSTOCK_TRY(user_registry());
+  std::string directory;
+  if (arguments.name.find('/') == std::string::npos) {
+    directory = PENSTOCK_TRY(registry.new_directory(arguments.name));
+  } else {
+    const volume::VolumeAddress address = PENSTOCK_TRY(registry.resolve(arguments.name));
+    directory = address.directory;
+    made.name = address.name.empty() ? directory.substr(directory.rfind('/') + 1) : address.name;
+  }
+  PENSTOCK_TRY(volume::check_volume_name(made.name));
+  PENSTOCK_TRY(volume::create_host(directory, made, {}));
+  return directory;
+}
+
+nlohmann::json settings_json(const meta::Settings& settings) {
+  return {{"name", settings.name},
+          {"block_bytes", settings.block_bytes},
+          {"compression", codec::codec_name(settings.codec.codec)},
+          {"retention_seconds",
+           settings.retention ? nlohmann::json(settings.retention->count() / 1e9)
+                              : nlohmann::json()},
+          {"store", settings.store},
+          {"quota_bytes", settings.quota.bytes},
+          {"quota_files", settings.quota.inodes}};
+}
+
+struct Shown {
+  meta::Settings settings;
+  meta::Totals totals;
+  volume::HostStatus status;
+  std::vector<meta::Snapshot> snapshots;
+  std::string directory;
+};
+
+Result<Shown> look_at(const std::string& text) {
+  const OpenVolume open = PENSTOCK_TRY(open_volume(text));
+  return Shown{open.volume->settings(), PENSTOCK_TRY(open.volume->names().totals()),
+               PENSTOCK_TRY(open.host->status()),
+               PENSTOCK_TRY(open.host->database().snapshots(open.name)), open.address.directory};
+}
+
+std::string quota_text(uint64_t used, uint64_t quota, bool bytes) {
+  const auto text = [&](uint64_t count) { return bytes ? format_size(count) : group_digits(count); };
+  return quota == 0 ? text(used) : fmt::format("{} of {}", text(used), text(quota));
+}
+
+std::string render_text(const Shown& shown) {
+  const meta::Settings& settings = shown.settings;
+  std::string text = fmt::format("{}\n", printable(settings.name));
+  const auto line = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("  {:<10}  {}\n", name, value);
+  };
+  line("holds", fmt::format("{} in {} files and directories",
+                            quota_text(shown.totals.bytes, settings.quota.bytes, true),
+                            quota_text(shown.totals.inodes, settings.quota.inodes, false)));
+  line("stored", fmt::format("{} in {} objects, {} of it in use",
+                             format_size(shown.status.stored_bytes),
+                             group_digits(shown.status.objects),
+                             format_share(shown.status.live_bytes, shown.status.stored_bytes)));
+  const volume::Pending& pending = shown.status.pending;
+  line("waits", pending.content_bytes == 0
+                    ? "nothing"
+                    : fmt::format("{} to be stored", format_size(pending.content_bytes)));
+  line("version", fmt::format("{}", shown.status.version));
+  line("retention", format_retention(settings.retention));
+  line("blocks", fmt::format("{}, {}", format_size(settings.block_bytes),
+                             codec::codec_name(settings.codec.codec)));
+  line("store", settings.store.empty() ? "beside the metadata" : printable(settings.store));
+  line("directory", printable(shown.directory));
+  for (const meta::Snapshot& snapshot : shown.snapshots) {
+    line("snapshot", fmt::format("{} of {}", printable(snapshot.name), format_time(snapshot.time)));
+  }
+  return text;
+}
+
+nlohmann::json render_json(const Shown& shown) {
+  nlohmann::json json = settings_json(shown.settings);
+  nlohmann::json snapshots = nlohmann::json::array();
+  for (const meta::Snapshot& snapshot : shown.snapshots) {
+    snapshots.push_back({{"name", snapshot.name},
+                         {"version", snapshot.version},
+                         {"time", static_cast<double>(snapshot.time) / 1e9}});
+  }
+  json.update({{"schema", 1},
+               {"directory", shown.directory},
+               {"bytes", shown.totals.bytes},
+               {"files", shown.totals.inodes},
+               {"stored_bytes", shown.status.stored_bytes},
+               {"live_bytes", shown.status.live_bytes},
+               {"objects", shown.status.objects},
+               {"pending_bytes", shown.status.pending.content_bytes},
+               {"version", shown.status.version},
+               {"snapshots", std::move(snapshots)}});
+  return json;
+}
+
+Result<void> change(const VolumeArguments& arguments) {
+  const OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
+  meta::Settings settings = open.volume->settings();
+  volume::NewVolume changed{.name = settings.name,
+                            .codec = settings.codec,
+                            .retention = settings.retention,
+                            .quota = settings.quota};
+  PENSTOCK_TRY(read_settings(arguments, changed));
+  settings.codec = changed.codec;
+  settings.retention = changed.retention;
+  settings.quota = changed.quota;
+  return open.host->set_settings(open.name, settings);
+}
+
+Result<void> remove(const VolumeArguments& arguments) {
+  if (!arguments.yes) {
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("this deletes '{}' with its content and its history, for ever; say "
+                                  "--yes if that is what you want",
+                                  arguments.name));
+  }
+  OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
+  const bool last = PENSTOCK_TRY(open.host->volumes()).size() == 1;
+  PENSTOCK_TRY(open.host->remove(open.name));
+  PENSTOCK_TRY(open.host->gc({}));
+  open.volume.reset();
+  open.host.reset();
+  PENSTOCK_TRY(PENSTOCK_TRY(user_registry()).remove_alias(arguments.name));
+  if (!last) return {};
+  return io::remove_tree(*PENSTOCK_TRY(io::process_file_system()), open.address.directory);
+}
+
+}  // namespace
+
+int run_volume_create(const VolumeArguments& arguments) {
+  const Result<std::string> directory = create(arguments);
+  if (!directory.ok()) return fail_volume("create", directory.error());
+  if (arguments.json) {
+    return print_volume("create", dump({{"schema", 1}, {"directory", *directory}}), kExitOk);
+  }
+  return print_volume(
+      "create",
+      fmt::format("made {}; now: penstock mount {} DIR\n", printable(*directory),
+                  printable(arguments.name)),
+      kExitOk);
+}
+
+int run_volume_list(const VolumeArguments& arguments) {
+  const Result<volume::Registry> registry = user_registry();
+  if (!registry.ok()) return fail_volume("list", registry.error());
+  const Result<std::vector<std::string>> names = registry->names();
+  if (!names.ok()) return fail_volume("list", names.error());
+  if (arguments.json) {
+    return print_volume("list", dump({{"schema", 1}, {"volumes", *names}}), kExitOk);
+  }
+  std::string text;
+  for (const std::string& name : *names) text += printable(name) + "\n";
+  if (names->empty()) tell("there are no volumes yet: penstock volume create NAME\n");
+  return print_volume("list", text, kExitOk);
+}
+
+int run_volume_show(const VolumeArguments& arguments) {
+  const Result<Shown> shown = look_at(arguments.name);
+  if (!shown.ok()) return fail_volume("show", shown.error());
+  return print_volume("show", arguments.json ? dump(render_json(*shown)) : render_text(*shown),
+                      kExitOk);
+}
+
+int run_volume_set(const VolumeArguments& arguments) {
+  const Result<void> changed = change(arguments);
+  return changed.ok() ? kExitOk : fail_volume("set", changed.error());
+}
+
+int run_volume_delete(const VolumeArguments& arguments) {
+  const Result<void> removed = remove(arguments);
+  return removed.ok() ? kExitOk : fail_volume("delete", removed.error());
+}
+
+}  // namespace penstock::cli
