@@ -41,14 +41,15 @@ struct MountOptions {
   // Everything belongs to them, whatever is stored, and what is made is stored as theirs.
   std::optional<uint32_t> uid = std::nullopt;
   std::optional<uint32_t> gid = std::nullopt;
-  bool acl = false;  // POSIX ACLs. They cost a request for each file whose permissions are looked at.
+  bool acl =
+      false;  // POSIX ACLs. They cost a request for each file whose permissions are looked at.
   // Every write(2) is in the journal before it returns. Otherwise the kernel gathers writes, and close()
   // and fsync() wait for them: several times faster for small ones.
   bool write_through = false;
   bool no_exec = false;
-  bool no_suid = false;      // Always, where the user is not root.
-  bool no_device = false;    // Likewise.
-  bool allow_other = true;   // All users; false: only the one who mounts.
+  bool no_suid = false;       // Always, where the user is not root.
+  bool no_device = false;     // Likewise.
+  bool allow_other = true;    // All users; false: only the one who mounts.
   uint32_t threads_max = 64;  // Requests answered at once.
   // What df says where the volume has no quota: the drive of its store. Empty: it has no end.
   std::function<std::optional<io::SpaceInfo>()> space = nullptr;

@@ -121,7 +121,8 @@ uint32_t mode_of(const Acl& acl, uint32_t mode) {
 
 Acl with_mode(Acl acl, uint32_t mode) {
   const auto set = [&](uint16_t tag, uint32_t bits) {
-    if (AclEntry* const entry = find(acl, tag)) entry->permissions = static_cast<uint16_t>(bits & 7);
+    if (AclEntry* const entry = find(acl, tag))
+      entry->permissions = static_cast<uint16_t>(bits & 7);
   };
   set(kAclOwner, mode >> 6);
   set(find(acl, kAclMask) != nullptr ? kAclMask : kAclGroupOwner, mode >> 3);

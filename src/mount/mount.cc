@@ -17,6 +17,17 @@ void declare_io_flusher() {
   (void)::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 }
 
+fuse_custom_io watched_io() {
+  fuse_custom_io io{};
+  io.read = [](int fd, void* into, size_t size, void* server) {
+    return static_cast<Server*>(server)->watch().read(fd, into, size);
+  };
+  io.writev = [](int fd, iovec* parts, int count, void* server) {
+    return static_cast<Server*>(server)->watch().write(fd, parts, count);
+  };
+  return io;
+}
+
 class MountImpl final : public Mount {
  public:
   MountImpl(std::shared_ptr<volume::Host> host, std::string directory, const MountOptions& options)
@@ -34,7 +45,10 @@ class MountImpl final : public Mount {
     server_ = std::make_unique<Server>(view, past_ ? nullptr : live_.get(), *control_, directory_,
                                        options_);
     declare_io_flusher();
-    return session_.mount(options_, server_operations(), server_.get());
+    static const fuse_custom_io io = watched_io();
+    PENSTOCK_TRY(session_.mount(options_, server_operations(), server_.get(), &io));
+    server_->set_session(session_.get());
+    return {};
   }
 
   Result<void> serve() override { return session_.serve(); }

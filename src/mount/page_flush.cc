@@ -48,8 +48,8 @@ bool PageFlush::flush(meta::Ino ino) const {
   const Descriptor file(open_node(mount.get(), ino));
   if (file.get() < 0) return false;
   // Not fsync(): that takes the lock which the seek holds that waits for us.
-  constexpr unsigned kAll = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                            SYNC_FILE_RANGE_WAIT_AFTER;
+  constexpr unsigned kAll =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   return ::sync_file_range(file.get(), 0, 0, kAll) == 0;
 }
 

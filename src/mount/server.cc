@@ -84,7 +84,7 @@ void Server::destroy() {
 
 struct stat Server::stat_of(meta::Inode inode) {
   access_.show(inode);
-  struct stat result{};
+  struct stat result {};
   result.st_ino = inode.ino;
   result.st_mode = inode.mode;
   result.st_nlink = inode.links;

@@ -13,11 +13,13 @@
 
 #include "mount/access_times.h"
 #include "mount/acl.h"
+#include "mount/capability_notes.h"
 #include "mount/control.h"
 #include "mount/fuse.h"
 #include "mount/lookups.h"
 #include "mount/page_flush.h"
 #include "mount/read_ahead.h"
+#include "mount/request_watch.h"
 #include "penstock/io.h"
 #include "penstock/mount.h"
 
@@ -32,6 +34,8 @@ class Server {
   // server.cc
   void init(fuse_conn_info* connection);
   void destroy();
+  void set_session(fuse_session* session) { session_ = session; }
+  RequestWatch& watch() { return watch_; }
   void begin();  // Before every request.
 
   // server_names.cc
@@ -52,8 +56,7 @@ class Server {
 
   // server_directories.cc
   void opendir(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file);
-  void readdir(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset,
-               fuse_file_info* file);
+  void readdir(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* file);
   void readdirplus(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset,
                    fuse_file_info* file);
   void fsyncdir(fuse_req_t request, fuse_ino_t ino, int only_data, fuse_file_info* file);
@@ -112,6 +115,10 @@ class Server {
   void list(fuse_req_t request, meta::Ino ino, size_t size, off_t offset, bool with_attributes);
   size_t add_entry(fuse_req_t request, std::span<char> into, const meta::Entry& entry, off_t next,
                    bool with_attributes);
+  // server_special_bits.cc
+  Result<void> drop_special_bits(meta::Ino ino, bool with_bits);
+  Result<void> drop_for_caller(fuse_req_t request, meta::Ino ino);
+  void drop_from(meta::Changes& changes, meta::Ino ino);
   Result<void> change_mode_in_acl(meta::Ino ino, uint32_t mode);
   Result<void> set_access_acl(meta::Ino ino, std::string_view value);
   bool answers_for_mount(fuse_req_t request, meta::Ino ino, std::string_view name, size_t size);
@@ -126,9 +133,12 @@ class Server {
   AccessLog access_;
   Lookups lookups_;
   ReadAhead read_ahead_;
+  CapabilityNotes capabilities_;
+  RequestWatch watch_;
+  fuse_session* session_ = nullptr;
   std::string directory_;
-  bool no_open_ = false;       // The kernel can do without being asked to open.
-  bool no_opendir_ = false;    // Likewise.
+  bool no_open_ = false;     // The kernel can do without being asked to open.
+  bool no_opendir_ = false;  // Likewise.
   std::once_flag begun_;
 };
 

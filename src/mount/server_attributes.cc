@@ -71,6 +71,8 @@ void Server::setattr(fuse_req_t request, fuse_ino_t ino, struct stat* wanted, in
   }
   if (options_.uid) changes.uid.reset();
   if (options_.gid) changes.gid.reset();
+  drop_from(changes, ino);
+  if (changes.size || changes.uid || changes.gid) (void)drop_special_bits(ino, false);
   if (changes.size || changes.atime || changes.mtime) access_.forget(ino);
   const Result<meta::Inode> inode = live_->change(ino, changes);
   if (!inode.ok()) return reply_error(request, inode.error(), "setattr", ino);
@@ -85,7 +87,7 @@ void Server::statfs(fuse_req_t request, fuse_ino_t ino) {
   const Result<meta::Totals> totals = names().totals();
   if (!totals.ok()) return reply_error(request, totals.error(), "statfs", ino);
   const meta::Quota quota = live_ != nullptr ? live_->settings().quota : meta::Quota{};
-  struct statvfs space{};
+  struct statvfs space {};
   space.f_bsize = space.f_frsize = kSpaceBlockBytes;
   space.f_namemax = meta::kNameBytesMax;
   uint64_t whole = kEndlessBytes;
@@ -93,7 +95,8 @@ void Server::statfs(fuse_req_t request, fuse_ino_t ino) {
   if (quota.bytes > 0) {
     whole = quota.bytes;
     free = left(whole, totals->bytes);
-  } else if (const std::optional<io::SpaceInfo> drive = options_.space ? options_.space() : std::nullopt) {
+  } else if (const std::optional<io::SpaceInfo> drive =
+                 options_.space ? options_.space() : std::nullopt) {
     free = drive->available_bytes;
     whole = totals->bytes + free;
   }

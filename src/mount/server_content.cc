@@ -64,12 +64,14 @@ void Server::read(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset,
   fuse_reply_buf(request, reinterpret_cast<const char*>(into.data()), *got);
 }
 
-void Server::write(fuse_req_t request, fuse_ino_t ino, const char* bytes, size_t size,
-                   off_t offset, fuse_file_info* file) {
+void Server::write(fuse_req_t request, fuse_ino_t ino, const char* bytes, size_t size, off_t offset,
+                   fuse_file_info* file) {
   (void)file;
   if (refuse_change(request)) return;
-  const Result<void> written = live_->write(ino, static_cast<uint64_t>(offset),
-                                            std::as_bytes(std::span(bytes, size)));
+  const Result<void> dropped = drop_special_bits(ino, RequestWatch::request_kills());
+  if (!dropped.ok()) return reply_error(request, dropped.error(), "write", ino);
+  const Result<void> written =
+      live_->write(ino, static_cast<uint64_t>(offset), std::as_bytes(std::span(bytes, size)));
   if (!written.ok()) return reply_error(request, written.error(), "write", ino);
   access_.forget(ino);
   fuse_reply_write(request, size);
@@ -102,6 +104,7 @@ void Server::fallocate(fuse_req_t request, fuse_ino_t ino, int mode, off_t offse
     }
   }
   if (!done.ok()) return reply_error(request, done.error(), "fallocate", ino);
+  (void)drop_for_caller(request, ino);
   fuse_reply_err(request, 0);
 }
 
@@ -122,6 +125,7 @@ void Server::copy_file_range(fuse_req_t request, fuse_ino_t from, off_t from_off
         live_->copy_range(from, at, to, static_cast<uint64_t>(to_offset), bytes);
     if (!done.ok()) return reply_error(request, done.error(), "copy_file_range", to);
     access_.forget(to);
+    (void)drop_for_caller(request, to);
   }
   fuse_reply_write(request, bytes);
 }

@@ -49,8 +49,8 @@ size_t Server::add_entry(fuse_req_t request, std::span<char> into, const meta::E
   const Result<meta::Inode> inode = names().inode(entry.ino);
   if (!inode.ok()) return 0;
   const fuse_entry_param param = entry_of(*inode);
-  const size_t taken = fuse_add_direntry_plus(request, into.data(), into.size(),
-                                              entry.name.c_str(), &param, next);
+  const size_t taken =
+      fuse_add_direntry_plus(request, into.data(), into.size(), entry.name.c_str(), &param, next);
   if (taken <= into.size()) lookups_.add(entry.ino);
   return taken;
 }

@@ -86,13 +86,14 @@ Result<Server::Made> Server::prepare(fuse_req_t request, meta::Ino parent, mode_
 
 Result<meta::Inode> Server::make(meta::Ino parent, std::string_view name, const Made& made) {
   meta::Inode inode = PENSTOCK_TRY(live_->create(parent, name, made.inode));
+  if (S_ISREG(inode.mode)) capabilities_.note_none(inode.ino, capabilities_.moment());
   if (made.access) {
-    PENSTOCK_TRY(live_->set_xattr(inode.ino, kAccessAcl, format_acl(*made.access),
-                                  meta::XattrMode::kSet));
+    PENSTOCK_TRY(
+        live_->set_xattr(inode.ino, kAccessAcl, format_acl(*made.access), meta::XattrMode::kSet));
   }
   if (made.inherited_default) {
-    PENSTOCK_TRY(live_->set_xattr(inode.ino, kDefaultAcl, *made.inherited_default,
-                                  meta::XattrMode::kSet));
+    PENSTOCK_TRY(
+        live_->set_xattr(inode.ino, kDefaultAcl, *made.inherited_default, meta::XattrMode::kSet));
   }
   return inode;
 }
@@ -125,7 +126,8 @@ void Server::symlink(fuse_req_t request, const char* target, fuse_ino_t parent, 
 void Server::create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
                     fuse_file_info* file) {
   if (refuse_change(request)) return;
-  const Result<Made> made = prepare(request, parent, S_IFREG | (mode & ~static_cast<mode_t>(S_IFMT)));
+  const Result<Made> made =
+      prepare(request, parent, S_IFREG | (mode & ~static_cast<mode_t>(S_IFMT)));
   if (!made.ok()) return reply_error(request, made.error(), "create", parent);
   Result<meta::Inode> inode = make(parent, name, *made);
   if (!inode.ok() && errno_of(inode.error()) == EEXIST && (file->flags & O_EXCL) == 0) {

@@ -62,7 +62,15 @@ void Server::getxattr(fuse_req_t request, fuse_ino_t ino, const char* name, size
     fuse_reply_err(request, EOPNOTSUPP);
     return;
   }
+  const bool capability = kCapabilityName == name;
+  if (capability && capabilities_.has_none(ino)) {
+    fuse_reply_err(request, ENODATA);
+    return;
+  }
+  const uint64_t moment = capabilities_.moment();
   const Result<std::string> value = names().xattr(ino, name);
+  if (capability && !value.ok() && errno_of(value.error()) == ENODATA)
+    capabilities_.note_none(ino, moment);
   if (!value.ok()) return reply_error(request, value.error(), "getxattr", ino);
   reply_value(request, *value, size);
 }
@@ -129,7 +137,9 @@ void Server::setxattr(fuse_req_t request, fuse_ino_t ino, const char* name, cons
   meta::XattrMode mode = meta::XattrMode::kSet;
   if ((flags & XATTR_CREATE) != 0) mode = meta::XattrMode::kCreate;
   if ((flags & XATTR_REPLACE) != 0) mode = meta::XattrMode::kReplace;
-  reply_done(request, live_->set_xattr(ino, name, text, mode), "setxattr", ino);
+  const Result<void> done = live_->set_xattr(ino, name, text, mode);
+  if (kCapabilityName == name) capabilities_.forget(ino);
+  reply_done(request, done, "setxattr", ino);
 }
 
 void Server::removexattr(fuse_req_t request, fuse_ino_t ino, const char* name) {

@@ -53,11 +53,13 @@ Error cannot_mount(const std::string& directory) {
   std::string advice;
   if (::access("/dev/fuse", F_OK) != 0) {
     why = "there is no /dev/fuse";
-    advice = "; load the module (modprobe fuse), or give it to the container (--device /dev/fuse "
-             "--cap-add SYS_ADMIN)";
+    advice =
+        "; load the module (modprobe fuse), or give it to the container (--device /dev/fuse "
+        "--cap-add SYS_ADMIN)";
   } else if (::geteuid() != 0) {
-    advice = "; without root this needs the program fusermount3 (package fuse3) and, for other users "
-             "to see the files, the line user_allow_other in /etc/fuse.conf, or --no-allow-other";
+    advice =
+        "; without root this needs the program fusermount3 (package fuse3) and, for other users "
+        "to see the files, the line user_allow_other in /etc/fuse.conf, or --no-allow-other";
   }
   return make_error(ErrorCode::kPermission,
                     fmt::format("cannot mount at {}: {}{}", directory, why, advice));
@@ -152,7 +154,7 @@ Session::~Session() {
 }
 
 Result<void> Session::mount(const MountOptions& options, const fuse_lowlevel_ops& operations,
-                            void* server) {
+                            void* server, const fuse_custom_io* io) {
   fuse_set_log_func(take_log);
   Arguments arguments;
   add_options(arguments, options);
@@ -160,6 +162,8 @@ Result<void> Session::mount(const MountOptions& options, const fuse_lowlevel_ops
   if (session_ == nullptr) return cannot_mount(directory_);
   if (fuse_session_mount(session_, directory_.c_str()) != 0) return cannot_mount(directory_);
   mounted_ = true;
+  const int failed = fuse_session_custom_io(session_, io, fuse_session_fd(session_));
+  if (failed != 0) return errno_error(-failed, "set up the connection to the kernel");
   return {};
 }
 

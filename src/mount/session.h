@@ -19,8 +19,9 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // `server` is handed to the operations, and outlives the session.
-  Result<void> mount(const MountOptions& options, const fuse_lowlevel_ops& operations,
-                     void* server);
+  Result<void> mount(const MountOptions& options, const fuse_lowlevel_ops& operations, void* server,
+                     const fuse_custom_io* io);
+  fuse_session* get() { return session_; }
   Result<void> serve();
   Result<void> unmount(Deadline deadline);
 
