@@ -15,6 +15,7 @@ namespace penstock::bench {
 
 struct Arguments {
   std::string address;
+  std::string before;  // Read first, and not measured.
   bool raw = false;
   bool look = false;
   bool verify = false;

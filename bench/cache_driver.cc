@@ -129,6 +129,8 @@ int main(int argc, char** argv) {
   reading->add_option("--tee", arguments.tee,
                       "without a cache: write what was read to this file, directly");
   reading->add_option("--epochs", arguments.epochs);
+  reading->add_option("--before", arguments.before,
+                      "read all of this first, the same way, and do not count it");
   add_read_options(*reading, arguments);
   add_cache_options(*reading, arguments);
   CLI::App* adding = add("entries", "files that look like entries, into a cache directory");

@@ -134,20 +134,42 @@ inline void print_epoch(const Measured& measured, const cache::CacheStats* befor
 }
 
 // What was filled when the last fill was done, and how long that took after the last read.
-inline void print_end(cache::Cache& cache) {
+inline void print_end(cache::Cache& cache, const cache::CacheStats& begun) {
   const auto begin = std::chrono::steady_clock::now();
   cache.drain();
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   const cache::CacheStats stats = cache.stats();
   fmt::print(", \"drain_seconds\": {:.6f}, \"kept_bytes\": {}, \"fills_skipped\": {}",
-             taken.count(), stats.fill_bytes, stats.fills_skipped);
+             taken.count(), stats.fill_bytes - begun.fill_bytes,
+             stats.fills_skipped - begun.fills_skipped);
+}
+
+// So that memory was used before, and connections are there, as in a process that has run for a while.
+inline Result<void> read_before(const Arguments& arguments, const std::vector<io::Buffer>& buffers,
+                                const std::shared_ptr<cache::Cache>& cache) {
+  auto store = PENSTOCK_TRY(store::open_store(arguments.before, {.read_only = true}));
+  if (cache != nullptr) store = cache::make_cached_store(std::move(store), cache);
+  const std::vector<store::ObjectInfo> objects = PENSTOCK_TRY(list_all(*store));
+  const std::vector<Request> requests =
+      make_requests(sizes_of(objects), PENSTOCK_TRY(pattern_options(arguments)));
+  ReadLoop loop(
+      requests, buffers,
+      [&](const Request& request, const io::Buffer& memory, ReadLoop::Done done) {
+        start_get(*store, objects[request.object], request, memory, std::move(done));
+      },
+      arguments.verify);
+  PENSTOCK_TRY(loop.run());
+  if (cache != nullptr) cache->drain();
+  return {};
 }
 
 inline Result<void> read_epochs(const Arguments& arguments, const Target& target,
-                                cache::Cache* cache) {
+                                const std::shared_ptr<cache::Cache>& cache) {
   PatternOptions options = PENSTOCK_TRY(pattern_options(arguments));
   const std::vector<io::Buffer> buffers =
       PENSTOCK_TRY(take_buffers(arguments.depth, options.block_bytes));
+  if (!arguments.before.empty()) PENSTOCK_TRY(read_before(arguments, buffers, cache));
+  const cache::CacheStats begun = cache != nullptr ? cache->stats() : cache::CacheStats{};
   fmt::print("{{\"epochs\": [");
   for (uint32_t epoch = 0; epoch < arguments.epochs; ++epoch, ++options.seed) {
     const std::vector<Request> requests = make_requests(target.sizes, options);
@@ -159,7 +181,7 @@ inline Result<void> read_epochs(const Arguments& arguments, const Target& target
                 epoch + 1 == arguments.epochs);
   }
   fmt::print("]");
-  if (cache != nullptr) print_end(*cache);
+  if (cache != nullptr) print_end(*cache, begun);
   fmt::print("}}\n");
   return {};
 }
@@ -174,7 +196,7 @@ inline Result<void> read_raw(const Arguments& arguments) {
 }
 
 inline Result<void> read_store(const Arguments& arguments, store::ObjectStore& store,
-                               cache::Cache* cache) {
+                               const std::shared_ptr<cache::Cache>& cache) {
   const std::vector<store::ObjectInfo> objects = PENSTOCK_TRY(list_all(store));
   const Target target{sizes_of(objects),
                       [&](const Request& request, const io::Buffer& memory, ReadLoop::Done done) {
@@ -207,7 +229,7 @@ inline Result<void> read(const Arguments& arguments) {
     return read_store(arguments, *store, nullptr);
   }
   const auto store = PENSTOCK_TRY(open_cached(arguments));
-  return read_store(arguments, *store, store->cache().get());
+  return read_store(arguments, *store, store->cache());
 }
 
 }  // namespace penstock::bench

@@ -1,5 +1,5 @@
 // Invariants of the provider, under its mutex:
-//   held = sum of the slabs' sizes <= budget.
+//   held = sum of the sizes of slabs, those being made included, <= budget.
 //   Small buffers (up to 1 MiB, powers of two) are blocks of shared slabs of 2 MiB, all sizes mixed.
 //   Larger ones are slabs of their own, kept for reuse in `spare_` when free.
 //   Waiters are served strictly in order: nobody takes memory while an earlier one waits.
@@ -131,6 +131,7 @@ class SlabProvider final : public BufferProvider {
   Result<Slab*> find_slab(Lock& held, size_t rounded);
   Result<Slab*> find_shared(Lock& held, size_t rounded);
   Result<Slab*> new_slab(Lock& held, size_t bytes);
+  Result<std::unique_ptr<Slab>> make_slab(size_t bytes) const;
   bool make_room(Lock& held, size_t bytes);
   Buffer cut(Lock& held, Slab* slab, size_t size);
   void release(Slab* slab);
@@ -158,11 +159,12 @@ Result<void> SlabProvider::check(size_t size) const {
 
 Result<Slab*> SlabProvider::find_slab(Lock& held, size_t rounded) {
   if (is_small(rounded)) return find_shared(held, rounded);
-  const auto same = std::find_if(spare_.begin(), spare_.end(),
+  // The one that was used last: more of it may still be in the processor's cache.
+  const auto same = std::find_if(spare_.rbegin(), spare_.rend(),
                                  [&](Slab* slab) { return slab->bytes == rounded; });
-  if (same != spare_.end()) {
+  if (same != spare_.rend()) {
     Slab* slab = *same;
-    spare_.erase(same);
+    spare_.erase(std::next(same).base());
     return slab;
   }
   if (!make_room(held, rounded)) return static_cast<Slab*>(nullptr);
@@ -232,7 +234,20 @@ Result<std::byte*> map_memory(size_t bytes) {
   return memory;
 }
 
-Result<Slab*> SlabProvider::new_slab(Lock&, size_t bytes) {
+// Lets go of the lock while the system clears the memory, which takes as long as reading it would: others
+// go on with what there is.
+Result<Slab*> SlabProvider::new_slab(Lock& held, size_t bytes) {
+  held_bytes_ += bytes;
+  peak_bytes_ = std::max(peak_bytes_, held_bytes_);
+  held.unlock();
+  Result<std::unique_ptr<Slab>> slab = make_slab(bytes);
+  held.lock();
+  if (slab.ok()) return slab->release();
+  held_bytes_ -= bytes;
+  return std::move(slab).error();
+}
+
+Result<std::unique_ptr<Slab>> SlabProvider::make_slab(size_t bytes) const {
   std::byte* const memory = PENSTOCK_TRY(map_memory(bytes));
   auto slab = std::make_unique<Slab>();
   slab->data = memory;
@@ -246,9 +261,7 @@ Result<Slab*> SlabProvider::new_slab(Lock&, size_t bytes) {
     slab->pinned = true;
   }
   if (options_.registrar != nullptr) slab->region = options_.registrar->add_region(all);
-  held_bytes_ += bytes;
-  peak_bytes_ = std::max(peak_bytes_, held_bytes_);
-  return slab.release();
+  return slab;
 }
 
 void SlabProvider::release(Slab* slab) {

@@ -329,7 +329,13 @@ void refuse_call(uint32_t number) {
   }
 }
 
-TEST(LocalFileSystemFallback, ThreadsWhereIoUringIsRefusedAndSaidOnce) {
+// In a process of their own, begun anew: other tests may have left threads that a fork would cut off.
+class LocalFileSystemFallback : public testing::Test {
+ protected:
+  LocalFileSystemFallback() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(LocalFileSystemFallback, ThreadsWhereIoUringIsRefusedAndSaidOnce) {
   EXPECT_EXIT(
       {
         refuse_call(SYS_io_uring_setup);
@@ -347,7 +353,7 @@ TEST(LocalFileSystemFallback, ThreadsWhereIoUringIsRefusedAndSaidOnce) {
       testing::ExitedWithCode(0), "");
 }
 
-TEST(LocalFileSystemFallback, LinksAreRefusedPartByPartWhereTheKernelCannot) {
+TEST_F(LocalFileSystemFallback, LinksAreRefusedPartByPartWhereTheKernelCannot) {
   const ScratchDirectory scratch;
   const std::string& path = scratch.path();
   EXPECT_EXIT(
