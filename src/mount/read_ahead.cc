@@ -14,7 +14,7 @@ constexpr uint64_t kDisorderBytes = 4 * kMiB;
 bool ReadAhead::follows(const Reader& reader, meta::Ino ino, uint64_t offset, uint64_t length) {
   if (reader.ino != ino) return false;
   const uint64_t end = offset + length;
-  return offset <= reader.end + (reader.ahead > 0 ? kDisorderBytes : 0) &&
+  return offset <= reader.end + (reader.ahead > 0 ? kDisorderBytes : length) &&
          end + kDisorderBytes >= reader.end;
 }
 
