@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -53,10 +54,14 @@ int fail_mount(const Error& error) {
 
 // A process that died leaves its mount, which answers nothing any more.
 Result<void> clear_dead_mount(const std::string& directory) {
-  struct stat info {};
-  if (::stat(directory.c_str(), &info) == 0 || errno != ENOTCONN) return {};
   const auto mount = mount_at(directory);
   if (!mount || mount->type != kMountType) return {};
+  // Something that the kernel does not know by itself.
+  char byte = 0;
+  if (::getxattr(directory.c_str(), ::penstock::mount::kStatusAttribute, &byte, 0) >= 0 ||
+      errno != ENOTCONN) {
+    return {};
+  }
   if (::umount2(directory.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
     return errno_error(errno, fmt::format("unmount {}, whose process has died", directory));
   }

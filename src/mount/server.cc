@@ -49,7 +49,9 @@ Server::Server(volume::VolumeView& view, volume::Volume* live, Control& control,
       options_(options),
       page_flush_(directory),
       access_(live, options.access_times),
-      directory_(directory) {}
+      directory_(directory) {
+  if (live_ != nullptr && !options_.write_through) write_times_.emplace(*live_);
+}
 
 void Server::init(fuse_conn_info* connection) {
   connection->max_write = kRequestBytesMax;
@@ -84,6 +86,7 @@ void Server::destroy() {
 
 struct stat Server::stat_of(meta::Inode inode) {
   access_.show(inode);
+  if (write_times_) write_times_->show(inode);
   struct stat result {};
   result.st_ino = inode.ino;
   result.st_mode = inode.mode;

@@ -20,6 +20,7 @@
 #include "mount/page_flush.h"
 #include "mount/read_ahead.h"
 #include "mount/request_watch.h"
+#include "mount/write_times.h"
 #include "penstock/io.h"
 #include "penstock/mount.h"
 
@@ -131,6 +132,7 @@ class Server {
   const MountOptions options_;
   PageFlush page_flush_;
   AccessLog access_;
+  std::optional<WriteTimes> write_times_;  // Where the kernel gathers writes.
   Lookups lookups_;
   ReadAhead read_ahead_;
   CapabilityNotes capabilities_;

@@ -74,7 +74,9 @@ void Server::setattr(fuse_req_t request, fuse_ino_t ino, struct stat* wanted, in
   drop_from(changes, ino);
   if (changes.size || changes.uid || changes.gid) (void)drop_special_bits(ino, false);
   if (changes.size || changes.atime || changes.mtime) access_.forget(ino);
-  const Result<meta::Inode> inode = live_->change(ino, changes);
+  const auto change = [&] { return live_->change(ino, changes); };
+  const Result<meta::Inode> inode =
+      changes.mtime && write_times_ ? write_times_->set(ino, *changes.mtime, change) : change();
   if (!inode.ok()) return reply_error(request, inode.error(), "setattr", ino);
   if (options_.acl && changes.permissions) {
     const Result<void> done = change_mode_in_acl(ino, *changes.permissions);

@@ -66,8 +66,9 @@ void Server::read(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset,
 
 void Server::write(fuse_req_t request, fuse_ino_t ino, const char* bytes, size_t size, off_t offset,
                    fuse_file_info* file) {
-  (void)file;
   if (refuse_change(request)) return;
+  std::optional<WriteTimes::Writing> gathered;
+  if (write_times_ && file->writepage != 0) gathered.emplace(*write_times_, ino);
   const Result<void> dropped = drop_special_bits(ino, RequestWatch::request_kills());
   if (!dropped.ok()) return reply_error(request, dropped.error(), "write", ino);
   const Result<void> written =
