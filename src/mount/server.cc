@@ -18,6 +18,8 @@ namespace {
 // Until the kernel needs the memory: nobody else changes anything.
 constexpr double kTimeoutSeconds = 365.0 * 24 * 3600;
 constexpr uint32_t kRequestBytesMax = kMiB;
+constexpr size_t kSeekers = 4;
+constexpr size_t kSeeksMax = 4096;
 constexpr uint64_t kStatBlockBytes = 512;
 // What programs take for the best size of a buffer. The kernel counts pages of files by it, so not more.
 constexpr blksize_t kBlockBytes = 4096;
@@ -49,7 +51,8 @@ Server::Server(volume::VolumeView& view, volume::Volume* live, Control& control,
       options_(options),
       page_flush_(directory),
       access_(live, options.access_times),
-      directory_(directory) {
+      directory_(directory),
+      seekers_("mount-seek", kSeekers, kSeeksMax) {
   if (live_ != nullptr && !options_.write_through) write_times_.emplace(*live_);
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/thread_pool.h"
 #include "mount/access_times.h"
 #include "mount/acl.h"
 #include "mount/capability_notes.h"
@@ -123,6 +124,7 @@ class Server {
   Result<void> change_mode_in_acl(meta::Ino ino, uint32_t mode);
   Result<void> set_access_acl(meta::Ino ino, std::string_view value);
   bool answers_for_mount(fuse_req_t request, meta::Ino ino, std::string_view name, size_t size);
+  void seek(fuse_req_t request, meta::Ino ino, off_t offset, int whence);
   Result<off_t> find_data(const meta::Inode& inode, uint64_t offset);
   Result<off_t> find_hole(const meta::Inode& inode, uint64_t offset);
 
@@ -139,6 +141,7 @@ class Server {
   RequestWatch watch_;
   fuse_session* session_ = nullptr;
   std::string directory_;
+  ThreadPool seekers_;       // Last: its tasks use the others.
   bool no_open_ = false;     // The kernel can do without being asked to open.
   bool no_opendir_ = false;  // Likewise.
   std::once_flag begun_;

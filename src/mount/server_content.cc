@@ -162,12 +162,17 @@ Result<off_t> Server::find_hole(const meta::Inode& inode, uint64_t offset) {
 void Server::lseek(fuse_req_t request, fuse_ino_t ino, off_t offset, int whence,
                    fuse_file_info* file) {
   (void)file;
-  const bool kernel_holds_writes = live_ != nullptr && !options_.write_through;
-  if (kernel_holds_writes && !page_flush_.flush(ino)) {
+  if (live_ == nullptr || options_.write_through) return seek(request, ino, offset, whence);
+  // Not here: it waits for writes, and where all threads wait nobody answers those.
+  ThreadPool::Task task = [this, request, ino, offset, whence] {
+    if (page_flush_.flush(ino)) return seek(request, ino, offset, whence);
     // The kernel will take all for data, which is always right.
     fuse_reply_err(request, ENOSYS);
-    return;
-  }
+  };
+  if (!seekers_.try_submit(task)) fuse_reply_err(request, ENOMEM);
+}
+
+void Server::seek(fuse_req_t request, meta::Ino ino, off_t offset, int whence) {
   const Result<meta::Inode> inode = names().inode(ino);
   if (!inode.ok()) return reply_error(request, inode.error(), "lseek", ino);
   if (offset < 0 || static_cast<uint64_t>(offset) >= inode->size) {

@@ -1,5 +1,6 @@
 // What directories hold. An offset is the cookie of the entry before, moved up by the two that every directory
 // has: 1 stands after ".", 2 after "..".
+#include <algorithm>
 #include <cerrno>
 #include <span>
 
@@ -12,8 +13,15 @@ namespace {
 
 constexpr off_t kAfterSelf = 1;
 constexpr off_t kAfterParent = 2;
-// About what fits in a page of names, so that hardly anything is looked up in vain.
-constexpr size_t kEntriesAtOnce = 128;
+// With short names: so that hardly anything is looked up in vain.
+constexpr size_t kEntryBytes = 40;
+constexpr size_t kEntryBytesWithAttributes = 168;
+constexpr size_t kEntriesAtOnceMax = 1024;
+
+size_t entries_in(size_t reply_bytes, bool with_attributes) {
+  const size_t fit = reply_bytes / (with_attributes ? kEntryBytesWithAttributes : kEntryBytes);
+  return std::clamp<size_t>(fit, 1, kEntriesAtOnceMax);
+}
 
 }  // namespace
 
@@ -74,7 +82,8 @@ void Server::list(fuse_req_t request, meta::Ino ino, size_t size, off_t offset,
   }
   auto cookie = static_cast<uint64_t>(std::max<off_t>(offset - kAfterParent, 0));
   while (!full) {
-    const Result<std::vector<meta::Entry>> entries = names().list(ino, cookie, kEntriesAtOnce);
+    const size_t wanted = entries_in(size - used, with_attributes);
+    const Result<std::vector<meta::Entry>> entries = names().list(ino, cookie, wanted);
     if (!entries.ok()) {
       if (used == 0) return reply_error(request, entries.error(), "readdir", ino);
       break;  // Those before are told of already; it fails when asked for more.
@@ -84,7 +93,7 @@ void Server::list(fuse_req_t request, meta::Ino ino, size_t size, off_t offset,
       if (full) break;
       cookie = entry.cookie;
     }
-    if (entries->size() < kEntriesAtOnce) break;
+    if (entries->size() < wanted) break;
   }
   if (offset == 0) access_.note(ino);
   fuse_reply_buf(request, reply.data(), used);
