@@ -85,9 +85,10 @@ void WriteTimes::restore(bool all) {
 void WriteTimes::run() {
   set_thread_name("mount-mtime");
   std::unique_lock lock(mutex_);
-  while (!stopping_) {
+  bool last = false;
+  while (!last) {
     wake_.wait_for(lock, kLookEvery, [this] { return stopping_; });
-    const bool last = stopping_;
+    last = stopping_;
     lock.unlock();
     restore(last);
     lock.lock();

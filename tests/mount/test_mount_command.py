@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from mounted_volume import PENSTOCK, Volume, is_alive, is_mounted, needs_fuse
+from mount_tools import PENSTOCK, Volume, is_alive, is_mounted, needs_fuse
 
 pytest_plugins = ["mounted_volume"]
 pytestmark = needs_fuse

@@ -8,7 +8,7 @@ import random
 import threading
 
 import pytest
-from mounted_volume import Volume, needs_fuse
+from mount_tools import Volume, needs_fuse
 
 pytest_plugins = ["mounted_volume"]
 pytestmark = needs_fuse

@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from mounted_volume import needs_fuse
+from mount_tools import needs_fuse
 
 pytest_plugins = ["mounted_volume"]
 pytestmark = needs_fuse

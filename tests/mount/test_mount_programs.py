@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from mounted_volume import needs_fuse
+from mount_tools import needs_fuse
 
 pytest_plugins = ["mounted_volume"]
 pytestmark = needs_fuse
@@ -112,7 +112,15 @@ def test_python_imports_and_its_own_cache(volume, mounted):
     (mounted / "package/__init__.py").write_text("value = 5\n")
     code = "import package; assert package.value == 5"
     for _ in range(2):
-        run("env", f"PYTHONPATH={mounted}", sys.executable, "-c", code)
+        run(
+            "env",
+            "-u",
+            "PYTHONDONTWRITEBYTECODE",
+            f"PYTHONPATH={mounted}",
+            sys.executable,
+            "-c",
+            code,
+        )
         volume.remount()
     assert list((mounted / "package/__pycache__").iterdir())
 
