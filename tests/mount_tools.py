@@ -62,7 +62,7 @@ class Volume:
         return self.mount(*options)
 
     def status(self):
-        return json.loads(os.getxattr(self.folder, "penstock.status"))
+        return json.loads(os.getxattr(self.folder, "system.penstock.status"))
 
     def kill(self):
         """As if the process had crashed: its mount stays, and answers nothing."""

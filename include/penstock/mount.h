@@ -71,8 +71,9 @@ class Mount {
   virtual Result<void> unmount(Deadline deadline) = 0;
 };
 
-// What a mount answers about itself (getxattr of its root, JSON), and what starts draining (setxattr).
-inline constexpr const char* kStatusAttribute = "penstock.status";
-inline constexpr const char* kDrainAttribute = "penstock.drain";
+// What a mount answers about itself (getxattr of its root, JSON), and what starts draining (setxattr, by
+// root or whoever mounted it). In the name space of the system the kernel leaves to us who may.
+inline constexpr const char* kStatusAttribute = "system.penstock.status";
+inline constexpr const char* kDrainAttribute = "system.penstock.drain";
 
 }  // namespace penstock::mount

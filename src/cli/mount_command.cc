@@ -218,8 +218,11 @@ Result<void> mount_and_serve(MountArguments& arguments, MountPlan& plan, Daemon&
            {{"volume", served.name}, {"directory", arguments.directory}, {"pid", ::getpid()}});
   PENSTOCK_TRY(print_all(started_text(arguments, served, log)));
   if (!arguments.foreground) daemon.ready();
-  PENSTOCK_TRY(serve(served, stop));
-  return close_volume(served);
+  Result<void> done = serve(served, stop);
+  const Result<void> closed = close_volume(served);
+  if (done.ok()) done = closed;
+  if (!done.ok()) log_error("the mount has ended", {{"error", done.error().detail}});
+  return done;
 }
 
 int run_mount(MountArguments& arguments) {
@@ -238,7 +241,6 @@ int run_mount(MountArguments& arguments) {
   }
   const Result<void> done = mount_and_serve(arguments, *plan, daemon);
   if (done.ok()) return kExitOk;
-  log_error("the mount has ended", {{"error", done.error().detail}});
   return fail_mount(done.error());
 }
 

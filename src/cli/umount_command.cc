@@ -2,11 +2,14 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <poll.h>
+#include <spawn.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <stop_token>
@@ -136,15 +139,33 @@ Result<void> drain(const std::string& directory, const std::stop_token& stop) {
   }
 }
 
+// Who is not root asks a program that is. 0, or the errno.
+int run_fusermount(const std::string& directory, bool lazily) {
+  const char* const mode = lazily ? "-uzq" : "-uq";
+  const std::array<const char*, 4> words = {"fusermount3", mode, directory.c_str(), nullptr};
+  pid_t child = 0;
+  if (::posix_spawnp(&child, words[0], nullptr, nullptr, const_cast<char* const*>(words.data()),
+                     environ) != 0) {
+    return EPERM;
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : EBUSY;
+}
+
 Result<void> unmount(const std::string& directory, int flags) {
   if (::umount2(directory.c_str(), flags | UMOUNT_NOFOLLOW) == 0) return {};
-  if (errno == EBUSY) return busy(directory);
-  if (errno == EPERM) {
+  int failed = errno;
+  if (failed == EPERM) failed = run_fusermount(directory, (flags & MNT_DETACH) != 0);
+  if (failed == 0) return {};
+  if (failed == EBUSY) return busy(directory);
+  if (failed == EPERM) {
     return make_error(
         ErrorCode::kPermission,
         fmt::format("only root may unmount {0} this way; try: fusermount3 -u {0}", directory));
   }
-  return errno_error(errno, fmt::format("unmount {}", directory));
+  return errno_error(failed, fmt::format("unmount {}", directory));
 }
 
 // The volume has an owner until its process has ended: whoever mounts it next should not be turned away.

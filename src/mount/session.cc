@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -27,9 +28,10 @@ constexpr auto kBusyPause = std::chrono::milliseconds(50);
 // From so many cores on each thread gets its own way to the kernel.
 constexpr size_t kManyCores = 8;
 
-// libfuse says why it could not mount only in its log.
+// libfuse says why it could not mount only in its log; that becomes the error.
 std::mutex last_line_mutex;
 std::string last_line;
+std::atomic<bool> any_mounted = false;
 
 void take_log(fuse_log_level level, const char* format, va_list arguments) {
   std::array<char, 1024> text{};
@@ -40,7 +42,7 @@ void take_log(fuse_log_level level, const char* format, va_list arguments) {
     const std::lock_guard lock(last_line_mutex);
     last_line = line;
   }
-  if (level <= FUSE_LOG_WARNING) log_warn("libfuse", {{"message", line}});
+  if (level <= FUSE_LOG_WARNING && any_mounted) log_warn("libfuse", {{"message", line}});
 }
 
 std::string said_by_library() {
@@ -50,12 +52,15 @@ std::string said_by_library() {
 
 Error cannot_mount(const std::string& directory) {
   std::string why = said_by_library();
+  if (why.empty()) why = "fusermount3 refused";
   std::string advice;
   if (::access("/dev/fuse", F_OK) != 0) {
     why = "there is no /dev/fuse";
     advice =
         "; load the module (modprobe fuse), or give it to the container (--device /dev/fuse "
         "--cap-add SYS_ADMIN)";
+  } else if (::access("/dev/fuse", R_OK | W_OK) != 0) {
+    advice = "; root may: chmod 666 /dev/fuse";
   } else if (::geteuid() != 0) {
     advice =
         "; without root this needs the program fusermount3 (package fuse3) and, for other users "
@@ -162,6 +167,7 @@ Result<void> Session::mount(const MountOptions& options, const fuse_lowlevel_ops
   if (session_ == nullptr) return cannot_mount(directory_);
   if (fuse_session_mount(session_, directory_.c_str()) != 0) return cannot_mount(directory_);
   mounted_ = true;
+  any_mounted = true;
   const int failed = fuse_session_custom_io(session_, io, fuse_session_fd(session_));
   if (failed != 0) return errno_error(-failed, "set up the connection to the kernel");
   return {};

@@ -237,17 +237,13 @@ def test_noexec(volume):
         subprocess.run([volume.folder / "program"], check=True)
 
 
-def test_as_mount_8_calls_it(volume):
-    helper = pathlib.Path(PENSTOCK).parent / "mount.fuse.penstock"
-    volume.run(
-        volume.name,
-        volume.folder,
-        "-o",
-        "rw,noatime,_netdev,x-systemd.automount,memory=128MiB",
-        "-t",
-        "fuse.penstock",
-        program=str(helper),
-    )
+@pytest.mark.parametrize("program", ["mount.penstock", "mount.fuse.penstock", "penstock"])
+def test_as_mount_8_calls_it(volume, program):
+    options = ["-o", "rw,noatime,_netdev,x-systemd.automount,memory=128MiB"]
+    if program != "penstock":  # That is how mount.fuse3 does it.
+        options += ["-n", "-t", "fuse.penstock"]
+    helper = str(pathlib.Path(PENSTOCK).parent / program)
+    volume.run(volume.name, volume.folder, *options, program=helper)
     with open("/proc/self/mounts", encoding="utf-8") as table:
         line = next(line for line in table if str(volume.folder) in line)
     assert line.startswith("train ") and "fuse.penstock" in line and "noatime" in line
