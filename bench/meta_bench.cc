@@ -31,17 +31,24 @@ class Timer {
   const Clock::time_point start_ = Clock::now();
 };
 
-constexpr uint64_t kDirectories = 100;
 constexpr uint64_t kPerCommit = 10'000;
 
 std::string name_of(uint64_t file) {
   return fmt::format("image-{:08}.jpeg", file);
 }
 
+struct Size {
+  uint64_t files = 200'000;
+  uint64_t directories = 100;
+};
+
 class Bench {
  public:
-  Bench(std::unique_ptr<Database> database, std::unique_ptr<Namespace> names, uint64_t files)
-      : database_(std::move(database)), names_(std::move(names)), files_(files) {}
+  Bench(std::unique_ptr<Database> database, std::unique_ptr<Namespace> names, const Size& size)
+      : database_(std::move(database)),
+        names_(std::move(names)),
+        files_(size.files),
+        count_of_directories_(size.directories) {}
 
   Result<void> run() {
     PENSTOCK_TRY(prepare());
@@ -56,14 +63,14 @@ class Bench {
   }
 
  private:
-  Ino parent_of(uint64_t file) const { return directories_[file * kDirectories / files_]; }
+  Ino parent_of(uint64_t file) const { return directories_[file * count_of_directories_ / files_]; }
   Result<void> commit_now_and_then(uint64_t done) {
     if (done % kPerCommit == kPerCommit - 1) PENSTOCK_TRY(database_->commit({}));
     return {};
   }
 
   Result<void> prepare() {
-    for (uint64_t i = 0; i < kDirectories; ++i) {
+    for (uint64_t i = 0; i < count_of_directories_; ++i) {
       const Inode made =
           PENSTOCK_TRY(names_->create(kRoot, fmt::format("class-{}", i), {.mode = S_IFDIR}, 1));
       directories_.push_back(made.ino);
@@ -131,7 +138,7 @@ class Bench {
     Timer timer("rows cloned", 3 * files_);
     Settings settings;
     settings.name = "clone";
-    PENSTOCK_TRY(database_->clone("bench", kLive, settings, 3));
+    PENSTOCK_TRY(database_->clone("bench", kLive, settings));
     PENSTOCK_TRY(database_->commit({}));
     return {};
   }
@@ -169,19 +176,20 @@ class Bench {
   const std::unique_ptr<Database> database_;
   const std::unique_ptr<Namespace> names_;
   const uint64_t files_;
+  const uint64_t count_of_directories_;
   const ObjectId object_{database_->session(), 1};
   std::vector<Ino> directories_;
   std::vector<Ino> inodes_;
   std::mt19937_64 random_{1};
 };
 
-Result<void> run(io::FileSystem& fs, const std::string& path, uint64_t files) {
+Result<void> run(io::FileSystem& fs, const std::string& path, const Size& size) {
   SqliteOptions options;
   options.create = Settings();
   options.create->name = "bench";
   auto database = PENSTOCK_TRY(open_sqlite(fs, path, options));
   auto names = PENSTOCK_TRY(database->open("bench"));
-  return Bench(std::move(database), std::move(names), files).run();
+  return Bench(std::move(database), std::move(names), size).run();
 }
 
 }  // namespace
@@ -189,14 +197,16 @@ Result<void> run(io::FileSystem& fs, const std::string& path, uint64_t files) {
 
 int main(int argc, char** argv) {
   CLI::App app("Measures the metadata of volumes.");
-  uint64_t files = 200'000;
+  penstock::meta::Size size;
   std::string path = "/tmp/penstock-meta-bench.db";
-  app.add_option("--files", files, "How many files");
+  app.add_option("--files", size.files, "How many files")->check(CLI::PositiveNumber);
+  app.add_option("--directories", size.directories, "Which they are in")
+      ->check(CLI::PositiveNumber);
   app.add_option("--path", path, "Of the database, which is made and removed");
   CLI11_PARSE(app, argc, argv);
   const auto fs = penstock::io::process_file_system();
   if (!fs.ok()) return 1;
-  const auto done = penstock::meta::run(**fs, path, files);
+  const auto done = penstock::meta::run(**fs, path, size);
   for (const char* suffix : {"", "-wal"}) (void)(*fs)->remove(path + suffix);
   if (!done.ok()) fmt::print(stderr, "{}\n", done.error().to_string());
   return done.ok() ? 0 : 1;

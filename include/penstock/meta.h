@@ -10,14 +10,21 @@
 // clones. Every call that changes something does so at once, whole or not at all, and is seen by the
 // calls that follow; commit() makes all changes since the last one durable, together, as one version.
 // A power cut or a crash before it loses them together: whoever promised one before its commit keeps a
-// journal of his own, and `journal` tells him at open how much of it the database has.
+// journal of his own, and journal() tells him at open how much of it the database has.
+//
+// Replay. The numbers that calls give (of inodes, cookies, chunks) follow from what was committed and
+// from the calls that changed something since, in their order: the same calls on the same committed
+// state give the same numbers, whichever failed, or only read, in between. So a journal in that order
+// needs to hold what was asked, and nothing of what was answered. Where some calls are in no journal,
+// create() is told the number that it gave before (NewInode::ino). Only data_version comes out anew.
 //
 // Errors. What POSIX has a name for has its errno (ENOENT, EEXIST, ENOTEMPTY, ENAMETOOLONG, ...) in
 // Error::os_errno. A call that failed changed nothing. Where what the database is kept on fails (kIo,
-// kNoSpace without a quota, kCorrupt) the changes since the last commit may be lost with it: from there
-// on every call answers kIo, and the database is to be opened again.
+// kCorrupt, kNoMemory, kNoSpace beside quotas) the changes since the last commit may be lost: if so,
+// every call answers kIo from then on, and the database is to be opened again.
 // Threads: all calls from any thread; they take turns.
-// Lifetime: views, namespaces and pins may outlive their Database, which is closed with the last of them.
+// Lifetime: views, namespaces and pins may outlive their Database, whose files are closed with the last
+// view and namespace. What was not committed by then is lost.
 #pragma once
 
 #include <sys/stat.h>
@@ -39,9 +46,10 @@
 
 namespace penstock::meta {
 
-// 63 bits; never reused.
+// Of an inode, in all volumes of a database: what was committed is never given again.
 using Ino = uint64_t;
 inline constexpr Ino kRoot = 1;
+inline constexpr Ino kInoMax = uint64_t{1} << 62;
 inline constexpr size_t kNameBytesMax = 255;
 inline constexpr size_t kLinksMax = 65'000;
 inline constexpr uint64_t kFileBytesMax = INT64_MAX;
@@ -67,7 +75,8 @@ struct Inode {
   Time atime = 0;
   Time mtime = 0;
   Time ctime = 0;
-  uint64_t data_version = 0;  // Another whenever the content of a file became another.
+  // Another whenever the content of a file became another, also where a crash lost the one before.
+  uint64_t data_version = 0;
   bool is_directory() const { return S_ISDIR(mode); }
 };
 
@@ -77,6 +86,9 @@ struct NewInode {
   uint32_t gid = 0;
   uint64_t rdev = 0;
   std::string target = {};  // Of symbolic links.
+  // 0: the next number. Otherwise this one, larger than all that were given, up to kInoMax (kInvalid);
+  // those in between are left out.
+  Ino ino = 0;
 };
 
 // What is not given stays.
@@ -97,7 +109,8 @@ struct Entry {
       0;  // Of this entry, never 0: list() goes on after it. Stays while the name does.
 };
 
-// (a session of the owner, which no other one ever gets again; a number in it)
+// (a session of the owner, which no other one ever gets again; a number in it, from 1 on). Sessions too
+// begin with 1: under 0 is what has a number of its own in all of them, as segments of a journal have.
 struct ObjectId {
   uint32_t session = 0;
   uint32_t number = 0;
@@ -112,7 +125,7 @@ enum class ObjectKind : uint8_t {
 enum class ObjectState : uint8_t {
   kPending = 0,    // May be in the store, whole, in part or not at all; nothing refers to it.
   kStored = 1,     // In the store, live: chunks may lie there.
-  kCondemned = 2,  // Nothing refers to it, and nothing ever will: may be deleted by now.
+  kCondemned = 2,  // Nothing refers to it, and nothing ever will: may be gone, once committed.
 };
 
 struct Object {
@@ -120,7 +133,7 @@ struct Object {
   ObjectKind kind = ObjectKind::kData;
   ObjectState state = ObjectState::kPending;
   uint64_t bytes = 0;       // Stored.
-  uint64_t live_bytes = 0;  // Of those, in chunks that something refers to.
+  uint64_t live_bytes = 0;  // Of those, in chunks that any version refers to. 0: nothing needs it.
   Version changed = 0;      // In which it got its state.
 };
 
@@ -176,6 +189,9 @@ class View {
   // Up to `count` entries after `cookie` (0: from the first), "." and ".." not among them, in the order
   // of their making. Entries that come and go meanwhile may be seen or not; others are, once.
   virtual Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count) = 0;
+  // As list(), in the order of their names (as bytes), from `from` on, that one included.
+  virtual Result<std::vector<Entry>> list_names(Ino directory, std::string_view from,
+                                                size_t count) = 0;
   virtual Result<std::string> symlink(Ino ino) = 0;
   // All extents that touch the range, in order, whole.
   virtual Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length) = 0;
@@ -270,7 +286,9 @@ struct Snapshot {
 };
 
 struct JournalPosition {
-  uint64_t sequence = 0;  // Records up to this one are in the database.
+  // What records up to this one did is in the database, and nothing of later ones: whoever commits
+  // keeps others from making changes that his journal has behind it.
+  uint64_t sequence = 0;
 };
 
 struct Commit {
@@ -301,16 +319,16 @@ class Database {
   virtual Result<std::unique_ptr<Namespace>> open(std::string_view volume) = 0;
   // Another volume that begins as `version` of this one (kLive: now), with the same content in the same
   // objects, and so in the same store. What has no name is left out. Takes as long as there are rows.
-  virtual Result<void> clone(std::string_view volume, Version version, const Settings& settings,
-                             Time now) = 0;
+  virtual Result<void> clone(std::string_view volume, Version version,
+                             const Settings& settings) = 0;
   // With its history, whatever is pinned: it is gone at once, and what it held with the purges that
   // follow. Objects become garbage where no other volume has them.
   virtual Result<void> remove(std::string_view volume) = 0;
 
-  // All changes since the last one, durable on return; the version they became, or the last one where
-  // nothing changed that a version shows (durable all the same, and so is the journal position, which
-  // never goes back). Times of versions do not go back either, whatever `now` says. After a failure
-  // nothing more is accepted (kIo): the database is to be opened again.
+  // All changes since the last one, durable on return; the version they became. Access times,
+  // snapshots, purging and the journal's position alone make none (durable all the same): then it is
+  // the last one. Neither the position nor the times of versions go back, whatever is given. After a
+  // failure nothing more is accepted (kIo): the database is to be opened again.
   virtual Result<Version> commit(const Commit& commit) = 0;
   virtual JournalPosition journal() = 0;  // Of the last commit.
   virtual Version last_version() = 0;
@@ -331,6 +349,11 @@ class Database {
   virtual Result<void> set_object(ObjectId id, ObjectState state, uint64_t bytes) = 0;
   virtual Result<void> drop_object(ObjectId id) = 0;  // Forgets one that is condemned or pending.
   virtual Result<std::vector<Object>> objects(ObjectId after, size_t count) = 0;
+  // One of them, however many there are. kNotFound when it was never added, or dropped.
+  virtual Result<Object> object(ObjectId id) = 0;
+  // Those of kind kJournal, whatever their state. A segment without live_bytes may be used for something
+  // else once that is committed; what lies in the others is to be moved first (chunks_of, move_chunk).
+  virtual Result<std::vector<Object>> segments() = 0;
   // Those that lie there from `from_offset` on, in the order of their places.
   virtual Result<std::vector<Chunk>> chunks_of(ObjectId object, uint64_t from_offset,
                                                size_t count) = 0;
@@ -352,7 +375,8 @@ struct SqliteOptions {
 };
 
 // A file `path`, and `path`-wal beside it. The caller sees to it that there is one owner. kUnsupported
-// when a newer version of the format made it, kCorrupt when it is no database of ours.
+// when a newer version of the format made it, kCorrupt when it is no database of ours. `fs` outlives the
+// database, and all views and namespaces.
 Result<std::unique_ptr<Database>> open_sqlite(io::FileSystem& fs, const std::string& path,
                                               const SqliteOptions& options);
 

@@ -235,6 +235,12 @@ struct StoreOptions {
 Result<std::unique_ptr<ObjectStore>> open_store(const std::string& address,
                                                 const StoreOptions& options);
 
+// Addresses that begin with "NAME://" are opened by `open` from now on: for stores of layers above. Once
+// per name, before the first open_store().
+using OpenScheme = Result<std::unique_ptr<ObjectStore>> (*)(std::string_view rest,
+                                                            const StoreOptions& options);
+void add_store_scheme(const std::string& name, OpenScheme open);
+
 // A directory of objects that belongs to Penstock (docs/formats/file-store.md). One machine at a
 // time; several processes. Made when it is missing or empty, unless read_only; kInvalid when it
 // holds something else. Listings leave the etag out. `fs` outlives it.

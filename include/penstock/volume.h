@@ -20,6 +20,7 @@
 // Threads: all calls from any thread. Lifetime: volumes and views keep their host open.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -75,6 +76,7 @@ struct NewVolume {
 class VolumeView {
  public:
   virtual ~VolumeView() = default;
+  virtual std::array<std::byte, 16> uuid() const = 0;  // Of the volume.
   virtual meta::View& names() = 0;
   virtual Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) = 0;
   // Begins to load what will be read.
@@ -97,7 +99,11 @@ class Volume : public VolumeView {
   virtual Result<void> set_xattr(meta::Ino ino, std::string_view name, std::string_view value,
                                  meta::XattrMode mode) = 0;
   virtual Result<void> remove_xattr(meta::Ino ino, std::string_view name) = 0;
-  virtual Result<void> forget(meta::Ino ino) = 0;
+
+  // Keeps an inode while somebody has it open, or may name it by its number: one that loses its last
+  // name goes with the last let_go(). ENOENT when it is not there.
+  virtual Result<meta::Inode> hold(meta::Ino ino) = 0;
+  virtual void let_go(meta::Ino ino, uint64_t times = 1) = 0;
 
   // Any length; in pieces of up to 1 MiB, of which an error leaves the first ones done.
   virtual Result<void> write(meta::Ino ino, uint64_t offset, std::span<const std::byte> bytes) = 0;

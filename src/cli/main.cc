@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/mount_command.h"
 #include "cli/output.h"
+#include "volume/pen.h"
 
 namespace {
 
@@ -50,6 +51,7 @@ void parse(CLI::App& app, int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace penstock::cli;
   open_standard_streams();
+  penstock::volume::add_pen_scheme();
   CLI::App app("Penstock: the storage data plane for AI training.", "penstock");
   app.set_version_flag("--version", "penstock " PENSTOCK_VERSION);
   app.require_subcommand(1);

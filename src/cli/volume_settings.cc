@@ -80,7 +80,7 @@ nlohmann::json settings_json(const meta::Settings& settings) {
           {"block_bytes", settings.block_bytes},
           {"compression", codec::codec_name(settings.codec.codec)},
           {"retention_seconds",
-           settings.retention ? nlohmann::json(settings.retention->count() / 1e9)
+           settings.retention ? nlohmann::json(static_cast<double>(settings.retention->count()) / 1e9)
                               : nlohmann::json()},
           {"store", settings.store},
           {"quota_bytes", settings.quota.bytes},
@@ -184,9 +184,11 @@ Result<void> remove(const VolumeArguments& arguments) {
   PENSTOCK_TRY(open.host->gc({}));
   open.volume.reset();
   open.host.reset();
-  PENSTOCK_TRY(PENSTOCK_TRY(user_registry()).remove_alias(arguments.name));
+  const volume::Registry registry = PENSTOCK_TRY(user_registry());
+  PENSTOCK_TRY(registry.remove_alias(arguments.name));
   if (!last) return {};
-  return io::remove_tree(*PENSTOCK_TRY(io::process_file_system()), open.address.directory);
+  io::FileSystem* const fs = PENSTOCK_TRY(io::process_file_system());
+  return io::remove_tree(*fs, open.address.directory);
 }
 
 }  // namespace

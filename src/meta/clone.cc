@@ -45,6 +45,11 @@ constexpr Copy kCopies[] = {
      "SELECT ?3, ino, " PENSTOCK_LIVE ", offset, length, chunk, chunk_offset, ?4 FROM extent "
      "WHERE volume = ?1 AND ino >= ?5 AND ino < ?6 AND" WAS_THERE NAMED,
      SLICE_END("extent", "ino")},
+    // As many references more.
+    {"UPDATE chunk SET refs = refs + made.extents FROM (SELECT chunk, count(*) AS extents "
+     "FROM extent WHERE volume = ?3 AND ino >= ?5 AND ino < ?6 AND chunk <> 0 GROUP BY chunk) "
+     "AS made WHERE chunk.id = made.chunk",
+     SLICE_END("extent", "ino")},
 };
 
 Result<uint64_t> slice_end(Core& core, const Copy& copy, VolumeId from, uint64_t begin) {
@@ -74,7 +79,7 @@ Result<Totals> count_totals(Connection& db, VolumeId id) {
 }  // namespace
 
 Result<void> clone_volume(Core& core, std::string_view source, Version version,
-                          const Settings& wanted, Time) {
+                          const Settings& wanted) {
   const std::shared_ptr<Volume> from = PENSTOCK_TRY(core.volume(source));
   if (version != kLive && (version < from->horizon || version > core.last()))
     return no_version(version);

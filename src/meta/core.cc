@@ -43,35 +43,48 @@ void Core::look_whether_broken(const Error& error) {
   if (!db_->in_transaction()) break_with(error);
 }
 
-Result<void> Core::begin_change() {
-  pending_ = {};
-  const Result<uint64_t> begun = db_->run("SAVEPOINT change");
-  if (begun.ok()) return {};
-  look_whether_broken(begun.error());
-  return begun.error();
+void Core::begin_change() {
+  pending_ = {.next = next_, .rows = db_->rows_changed()};
 }
 
-Result<void> Core::end_change() {
-  const Result<uint64_t> released = db_->run("RELEASE change");
-  if (!released.ok()) {
-    break_with(released.error());
-    return released.error();
-  }
+void Core::end_change() {
   versioned_ = versioned_ || pending_.versioned;
   upkeep_ = upkeep_ || pending_.upkeep;
-  if (pending_.volume != nullptr) {
-    pending_.volume->totals.bytes += static_cast<uint64_t>(pending_.bytes);
-    pending_.volume->totals.inodes += static_cast<uint64_t>(pending_.inodes);
-  }
-  return {};
+  if (pending_.volume == nullptr) return;
+  pending_.volume->totals.bytes += static_cast<uint64_t>(pending_.bytes);
+  pending_.volume->totals.inodes += static_cast<uint64_t>(pending_.inodes);
+}
+
+void Core::refuse_change(const Error& error) {
+  next_ = pending_.next;
+  look_whether_broken(error);
+  if (db_->rows_changed() != pending_.rows) break_with(error);
+}
+
+Result<void> Core::save() {
+  const Result<uint64_t> saved = db_->run("SAVEPOINT change");
+  if (saved.ok()) return {};
+  look_whether_broken(saved.error());
+  return saved.error();
+}
+
+Result<void> Core::release() {
+  const Result<uint64_t> released = db_->run("RELEASE change");
+  if (released.ok()) return {};
+  break_with(released.error());
+  return released.error();
 }
 
 void Core::undo_change(const Error& error) {
+  next_ = pending_.next;
   look_whether_broken(error);
   if (broken_) return;
-  Result<uint64_t> undone = db_->run("ROLLBACK TO change");
-  if (undone.ok()) undone = db_->run("RELEASE change");
-  if (!undone.ok()) break_with(undone.error());
+  const Result<uint64_t> undone = db_->run("ROLLBACK TO change");
+  if (undone.ok()) {
+    (void)release();
+  } else {
+    break_with(undone.error());
+  }
 }
 
 void Core::note_totals(Volume& volume, int64_t bytes, int64_t inodes) {
@@ -81,17 +94,28 @@ void Core::note_totals(Volume& volume, int64_t bytes, int64_t inodes) {
 }
 
 Result<void> Core::check_quota(const Volume& volume, uint64_t bytes, uint64_t inodes) const {
-  const Quota& quota = volume.settings.quota;
   // Without a quota too there is a number that no sum may exceed.
-  const auto exceeds = [](uint64_t used, uint64_t more, uint64_t quota_of_it) {
-    const uint64_t limit = quota_of_it != 0 ? quota_of_it : kFileBytesMax;
+  const auto limit_of = [](uint64_t quota) { return quota != 0 ? quota : kFileBytesMax; };
+  const auto exceeds = [](uint64_t used, uint64_t more, uint64_t limit) {
     return more != 0 && (used >= limit || more > limit - used);
   };
-  if (exceeds(volume.totals.bytes, bytes, quota.bytes))
-    return posix_error(ENOSPC, fmt::format("the volume's quota of {}", format_size(quota.bytes)));
-  if (exceeds(volume.totals.inodes, inodes, quota.inodes))
-    return posix_error(ENOSPC, fmt::format("the volume's quota of {} inodes", quota.inodes));
+  const uint64_t bytes_max = limit_of(volume.settings.quota.bytes);
+  if (exceeds(volume.totals.bytes, bytes, bytes_max))
+    return posix_error(ENOSPC, fmt::format("the volume's quota of {}", format_size(bytes_max)));
+  const uint64_t inodes_max = limit_of(volume.settings.quota.inodes);
+  if (exceeds(volume.totals.inodes, inodes, inodes_max))
+    return posix_error(ENOSPC, fmt::format("the volume's quota of {} inodes", inodes_max));
   return {};
+}
+
+Result<Ino> Core::take_ino(Ino wanted) {
+  if (wanted < next_.ino || wanted > kInoMax)
+    return make_error(ErrorCode::kInvalid,
+                      fmt::format("inode {} cannot be made: its number was given before, or is "
+                                  "none (the next one is {})",
+                                  wanted, next_.ino));
+  next_.ino = wanted + 1;
+  return wanted;
 }
 
 Result<std::shared_ptr<Volume>> Core::volume(std::string_view name) {
@@ -133,7 +157,7 @@ Result<void> Core::write_version(Time now, JournalPosition journal) {
 Result<void> Core::write_counters(Version version, Time time, JournalPosition journal) {
   PENSTOCK_TRY(db_->run(
       "UPDATE counter SET version = ?, time = ?, journal = ?, ino = ?, cookie = ?, chunk = ?",
-      version, time, journal.sequence, next_ino_, next_cookie_, next_chunk_));
+      version, time, journal.sequence, next_.ino, next_.cookie, next_.chunk));
   PENSTOCK_TRY(db_->run("COMMIT"));
   return {};
 }

@@ -4,8 +4,9 @@
 // Invariants:
 // - Between calls a transaction is open, with all changes since the last commit in it, unless the
 //   database is broken.
-// - A call that changes something runs in a savepoint: it happens whole, or not at all, in the
-//   tables as in the numbers kept here.
+// - A call happens whole, or not at all, in the tables as in the numbers kept here: it refuses before
+//   it changes anything, or has a savepoint to go back to. (Savepoints are not for all: each keeps a
+//   copy of every page that is changed after it.)
 // - SQLite gives up the whole transaction when the file system fails it. What was not committed is
 //   gone then, and so the database is broken from there on: every call answers kIo.
 #pragma once
@@ -44,7 +45,7 @@ struct Pins {
 
 class Core {
  public:
-  // The transaction is not open yet: start() opens it.
+  // Nothing is open yet: connect() opens the database, and its first transaction.
   Core(io::FileSystem& fs, const std::string& path) : vfs_(fs, path) {}
   ~Core();
   Result<void> connect(const SqliteOptions& options);
@@ -60,15 +61,32 @@ class Core {
     if (!answer.ok()) look_whether_broken(answer.error());
     return answer;
   }
-  // One call that changes something, or nothing when it fails.
+  // One call that changes something. What it refuses it refuses before its first change: a failure
+  // behind that breaks the database, since there is no way back.
   template <typename Body>
   auto change(Body body) -> decltype(body()) {
     std::lock_guard turn(mutex_);
     if (broken_) return broken_error();
-    PENSTOCK_TRY(begin_change());
+    begin_change();
     auto answer = body();
     if (answer.ok()) {
-      PENSTOCK_TRY(end_change());
+      end_change();
+    } else {
+      refuse_change(answer.error());
+    }
+    return answer;
+  }
+  // One that may fail in its middle, and is undone then.
+  template <typename Body>
+  auto change_much(Body body) -> decltype(body()) {
+    std::lock_guard turn(mutex_);
+    if (broken_) return broken_error();
+    begin_change();
+    PENSTOCK_TRY(save());
+    auto answer = body();
+    if (answer.ok()) {
+      PENSTOCK_TRY(release());
+      end_change();
     } else {
       undo_change(answer.error());
     }
@@ -86,9 +104,12 @@ class Core {
   // Both hold once the call succeeds.
   void note_totals(Volume& volume, int64_t bytes, int64_t inodes);
 
-  Ino next_ino() { return next_ino_++; }
-  uint64_t next_cookie() { return next_cookie_++; }
-  ChunkId next_chunk() { return next_chunk_++; }
+  // A call that fails takes none of these: the same calls give the same numbers again.
+  Ino next_ino() { return next_.ino++; }
+  // The one that is asked for; kInvalid where it was, or may have been, given before.
+  Result<Ino> take_ino(Ino wanted);
+  uint64_t next_cookie() { return next_.cookie++; }
+  ChunkId next_chunk() { return next_.chunk++; }
   uint64_t next_data_version() { return (uint64_t{session_} << 40) + ++data_changes_; }
 
   std::map<VolumeId, std::shared_ptr<Volume>>& volumes() { return volumes_; }
@@ -104,12 +125,13 @@ class Core {
   JournalPosition journal();
   Version last_version();
   std::mutex& mutex() { return mutex_; }
+  // The next of each to be given.
   struct Counters {
-    uint64_t ino = 0;
+    Ino ino = 0;
     uint64_t cookie = 0;
-    uint64_t chunk = 0;
+    ChunkId chunk = 0;
   };
-  Counters counters() const { return {next_ino_, next_cookie_, next_chunk_}; }
+  Counters counters() const { return next_; }
 
  private:
   struct Pending {
@@ -118,13 +140,19 @@ class Core {
     Volume* volume = nullptr;
     int64_t bytes = 0;
     int64_t inodes = 0;
+    // Before it:
+    Counters next = {};
+    int64_t rows = 0;  // That were ever changed.
   };
 
   Error broken_error() const;
   void break_with(const Error& error);
   void look_whether_broken(const Error& error);
-  Result<void> begin_change();
-  Result<void> end_change();
+  void begin_change();
+  void end_change();
+  void refuse_change(const Error& error);
+  Result<void> save();
+  Result<void> release();
   void undo_change(const Error& error);
 
   Result<void> make(const SqliteOptions& options);
@@ -146,9 +174,7 @@ class Core {
   Version last_ = 0;
   Time last_time_ = 0;
   JournalPosition journal_;
-  Ino next_ino_ = 0;
-  uint64_t next_cookie_ = 0;
-  ChunkId next_chunk_ = 0;
+  Counters next_;
   uint32_t session_ = 0;
   uint64_t data_changes_ = 0;
   std::map<VolumeId, std::shared_ptr<Volume>> volumes_;

@@ -84,9 +84,7 @@ Result<void> Core::load() {
     last_ = query.number(0);
     last_time_ = query.integer(1);
     journal_.sequence = query.number(2);
-    next_ino_ = query.number(3);
-    next_cookie_ = query.number(4);
-    next_chunk_ = query.number(5);
+    next_ = {query.number(3), query.number(4), query.number(5)};
   }
   return load_volumes();
 }

@@ -40,6 +40,16 @@ Result<std::optional<EntryRow>> find_entry(Core& core, VolumeId volume, Ino pare
   return found;
 }
 
+Result<bool> add_entry_if_free(Core& core, VolumeId volume, Ino parent, std::string_view name,
+                               const Inode& inode) {
+  const uint64_t added = PENSTOCK_TRY(core.db().run(
+      "INSERT OR IGNORE INTO entry(volume, parent, name, died, born, cookie, ino, type) "
+      "VALUES(?, ?, ?, " PENSTOCK_LIVE ", ?, ?, ?, ?)",
+      volume, parent, name, core.current(), core.next_cookie(), inode.ino, inode.mode & S_IFMT));
+  if (added != 0) core.note_change();
+  return added != 0;
+}
+
 Result<void> add_entry(Core& core, VolumeId volume, Ino parent, std::string_view name,
                        const Inode& inode, uint64_t cookie) {
   core.note_change();
@@ -87,6 +97,26 @@ Result<std::vector<Entry>> list_entries(Core& core, VolumeId volume, Ino parent,
   // SQLite ignores a parameter that a statement does not have.
   const char* sql = version == kLive ? kLiveOnes : kPastOnes;
   Query query = core.db().query(sql, volume, parent, cookie, limit, version);
+  while (PENSTOCK_TRY(query.next()))
+    entries.push_back({query.bytes(0), query.number(1), query.small(2), query.number(3)});
+  return entries;
+}
+
+Result<std::vector<Entry>> list_entries_by_name(Core& core, VolumeId volume, Ino parent,
+                                                Version version, std::string_view from,
+                                                size_t count) {
+  constexpr const char* kLiveOnes =
+      "SELECT name, ino, type, cookie FROM entry "
+      "WHERE volume = ?1 AND parent = ?2 AND name >= ?3 AND died = " PENSTOCK_LIVE
+      " ORDER BY name LIMIT ?4";
+  constexpr const char* kPastOnes =
+      "SELECT name, ino, type, cookie FROM entry "
+      "WHERE volume = ?1 AND parent = ?2 AND name >= ?3 AND born <= ?5 AND died > ?5 "
+      "ORDER BY name LIMIT ?4";
+  std::vector<Entry> entries;
+  const size_t limit = std::min<size_t>(count, INT32_MAX);
+  const char* sql = version == kLive ? kLiveOnes : kPastOnes;
+  Query query = core.db().query(sql, volume, parent, from, limit, version);
   while (PENSTOCK_TRY(query.next()))
     entries.push_back({query.bytes(0), query.number(1), query.small(2), query.number(3)});
   return entries;

@@ -21,6 +21,9 @@ Result<void> check_name(std::string_view name);
 
 Result<std::optional<EntryRow>> find_entry(Core& core, VolumeId volume, Ino parent,
                                            std::string_view name, Version version);
+// False where the name is taken, and nothing changed.
+Result<bool> add_entry_if_free(Core& core, VolumeId volume, Ino parent, std::string_view name,
+                               const Inode& inode);
 // `cookie` 0: a new one.
 Result<void> add_entry(Core& core, VolumeId volume, Ino parent, std::string_view name,
                        const Inode& inode, uint64_t cookie = 0);
@@ -28,5 +31,8 @@ Result<void> end_entry(Core& core, VolumeId volume, Ino parent, std::string_view
                        const EntryRow& row);
 Result<std::vector<Entry>> list_entries(Core& core, VolumeId volume, Ino parent, Version version,
                                         uint64_t cookie, size_t count);
+Result<std::vector<Entry>> list_entries_by_name(Core& core, VolumeId volume, Ino parent,
+                                                Version version, std::string_view from,
+                                                size_t count);
 
 }  // namespace penstock::meta

@@ -56,6 +56,28 @@ Result<void> collect_dead(Core& core, VolumeId volume, Ino ino, Version version,
   return {};
 }
 
+// As collect_live, with the places.
+Result<std::vector<Extent>> read_live(Core& core, VolumeId volume, Ino ino, Range range) {
+  std::vector<Extent> extents;
+  if (range.begin >= range.end) return extents;
+  Query query = core.db().query(
+      "SELECT extent.offset, extent.length, extent.chunk, extent.chunk_offset, "
+      "chunk.id, " PENSTOCK_PLACE_COLUMNS
+      " FROM extent LEFT JOIN chunk ON chunk.id = extent.chunk "
+      "WHERE extent.volume = ? AND extent.ino = ? AND extent.died = " PENSTOCK_LIVE
+      " AND extent.offset < ? ORDER BY extent.offset DESC",
+      volume, ino, range.end);
+  while (PENSTOCK_TRY(query.next())) {
+    Extent extent{query.number(0), query.number(1), query.number(2), query.number(3), {}};
+    if (extent.offset + extent.length <= range.begin) break;
+    if (extent.chunk != kZeros && query.null(4)) return missing_chunk(extent.chunk);
+    if (extent.chunk != kZeros) extent.place = place_of(query, 5);
+    extents.push_back(extent);
+  }
+  std::ranges::reverse(extents);
+  return extents;
+}
+
 Result<void> end_extent(Core& core, VolumeId volume, Ino ino, const ExtentRow& row) {
   core.note_change();
   if (row.born == core.current()) {
@@ -86,6 +108,7 @@ Result<std::vector<ExtentRow>> find_extents(Core& core, VolumeId volume, Ino ino
 
 Result<std::vector<Extent>> read_extents(Core& core, VolumeId volume, Ino ino, Version version,
                                          Range range) {
+  if (version == kLive) return read_live(core, volume, ino, range);
   std::vector<Extent> extents;
   for (const ExtentRow& row : PENSTOCK_TRY(find_extents(core, volume, ino, version, range))) {
     Extent extent{row.offset, row.length, row.chunk, row.chunk_offset, {}};
@@ -93,6 +116,11 @@ Result<std::vector<Extent>> read_extents(Core& core, VolumeId volume, Ino ino, V
     extents.push_back(extent);
   }
   return extents;
+}
+
+Result<void> add_part(Core& core, VolumeId volume, Ino ino, const ExtentRow& row) {
+  if (row.chunk != kZeros) PENSTOCK_TRY(refer_to(core, row.chunk));
+  return add_extent(core, volume, ino, row);
 }
 
 Result<void> add_extent(Core& core, VolumeId volume, Ino ino, const ExtentRow& row) {
@@ -126,8 +154,7 @@ Result<uint64_t> cut_extents(Core& core, VolumeId volume, Ino ino, Range range) 
     PENSTOCK_TRY(end_extent(core, volume, ino, row));
     const std::span one(&row, 1);
     for (const Range& rest : {Range{row.offset, range.begin}, Range{range.end, row.end()}}) {
-      for (const ExtentRow& part : clip(one, rest))
-        PENSTOCK_TRY(add_extent(core, volume, ino, part));
+      for (const ExtentRow& part : clip(one, rest)) PENSTOCK_TRY(add_part(core, volume, ino, part));
     }
     bytes += std::min(row.end(), range.end) - std::max(row.offset, range.begin);
   }

@@ -37,7 +37,10 @@ Result<std::vector<ExtentRow>> find_extents(Core& core, VolumeId volume, Ino ino
 // With the places of their chunks.
 Result<std::vector<Extent>> read_extents(Core& core, VolumeId volume, Ino ino, Version version,
                                          Range range);
+// One with a chunk is counted among its references already.
 Result<void> add_extent(Core& core, VolumeId volume, Ino ino, const ExtentRow& row);
+// Another one of a chunk that is there, or zeros.
+Result<void> add_part(Core& core, VolumeId volume, Ino ino, const ExtentRow& row);
 // Leaves a hole. Returns how many bytes were none.
 Result<uint64_t> cut_extents(Core& core, VolumeId volume, Ino ino, Range range);
 // Zeros in the holes. Returns how many bytes those had.

@@ -53,6 +53,19 @@ Result<std::optional<InodeRow>> find_inode(Core& core, VolumeId volume, Ino ino,
   return found;
 }
 
+Result<std::optional<InodeRow>> find_named(Core& core, VolumeId volume, Ino parent,
+                                           std::string_view name) {
+  Query query =
+      core.db().query("SELECT " INODE_COLUMNS
+                      " FROM entry CROSS JOIN inode ON inode.volume = ?1 AND inode.ino = entry.ino "
+                      "AND inode.died = " PENSTOCK_LIVE
+                      " WHERE entry.volume = ?1 AND entry.parent = ?2 AND entry.name = ?3 "
+                      "AND entry.died = " PENSTOCK_LIVE,
+                      volume, parent, name);
+  if (!PENSTOCK_TRY(query.next())) return std::optional<InodeRow>();
+  return std::optional(inode_of(query));
+}
+
 Result<InodeRow> load_inode(Core& core, VolumeId volume, Ino ino, Version version) {
   const std::optional<InodeRow> found = PENSTOCK_TRY(find_inode(core, volume, ino, version));
   if (!found) return no_inode(ino);

@@ -18,6 +18,9 @@ struct InodeRow : Inode {
 
 // As `version` (kLive: now) has it.
 Result<std::optional<InodeRow>> find_inode(Core& core, VolumeId volume, Ino ino, Version version);
+// What has this name now, in one search of each table.
+Result<std::optional<InodeRow>> find_named(Core& core, VolumeId volume, Ino parent,
+                                           std::string_view name);
 // ENOENT where there is none.
 Result<InodeRow> load_inode(Core& core, VolumeId volume, Ino ino, Version version);
 // ENOTDIR where it is something else.

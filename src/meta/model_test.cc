@@ -2,6 +2,7 @@
 // every version that is kept.
 #include <fmt/core.h>
 
+#include <functional>
 #include <random>
 
 #include "base/sanitized.h"
@@ -115,15 +116,22 @@ class RandomRun {
   }
 
  private:
+  // What it did is lost in a crash before the next commit, and comes back when it is done again.
+  template <typename Call>
+  auto call(Call made) {
+    auto answer = made();
+    if (answer.ok()) uncommitted_.push_back([made] { EXPECT_THAT(made(), IsOk()); });
+    return answer;
+  }
   void open(const std::optional<Settings>& create) {
     names_.reset();
     database_.reset();
     database_ = std::move(*open_sqlite(fs_, "/v.db", {.create = create}));
     names_ = std::move(*database_->open("train"));
+    for (const auto& again : uncommitted_) again();
     object_ = {database_->session(), 1};
-    EXPECT_THAT(
-        database_->add_object({.id = object_, .state = ObjectState::kStored, .bytes = kGiB}),
-        IsOk());
+    const Object object{.id = object_, .state = ObjectState::kStored, .bytes = kGiB};
+    EXPECT_THAT(call([=, this] { return database_->add_object(object); }), IsOk());
   }
 
   uint64_t pick(uint64_t below) { return random_() % below; }
@@ -160,8 +168,9 @@ class RandomRun {
     if (kind < 60) return xattr();
     if (kind < 85) return content();
     if (kind < 90) return compare();
-    if (kind < 98) return commit();
-    if (kind < 99) return reopen();
+    if (kind < 97) return commit();
+    if (kind < 98) return reopen();
+    if (kind < 99) return crash();
     return purge();
   }
 
@@ -171,34 +180,41 @@ class RandomRun {
     if (S_ISLNK(wanted.mode)) wanted.target = fmt::format("target-{}", pick(100));
     const Ino parent = directory();
     const std::string one = name();
-    const Result<Inode> made = names_->create(parent, one, wanted, now_);
+    const Result<Inode> made =
+        call([=, this, now = now_] { return names_->create(parent, one, wanted, now); });
     EXPECT_EQ(errno_of(made), model_.create(parent, one, wanted, made.ok() ? made->ino : 0, now_));
   }
   void link() {
     const Ino one = ino();
     const Ino parent = directory();
     const std::string as = name();
-    EXPECT_EQ(errno_of(names_->link(one, parent, as, now_)), model_.link(one, parent, as, now_));
+    const auto linked = call([=, this, now = now_] { return names_->link(one, parent, as, now); });
+    EXPECT_EQ(errno_of(linked), model_.link(one, parent, as, now_));
   }
   void remove() {
     const Ino parent = directory();
     const std::string one = name();
     const bool is_directory = chance(40);
-    const auto removed = is_directory ? names_->remove_directory(parent, one, now_)
-                                      : names_->unlink(parent, one, now_);
+    const auto removed = call([=, this, now = now_] {
+      return is_directory ? names_->remove_directory(parent, one, now)
+                          : names_->unlink(parent, one, now);
+    });
     EXPECT_EQ(errno_of(removed), model_.remove(parent, one, is_directory, now_));
     if (removed.ok() && removed->inode.links == 0 && chance(70)) forget(removed->inode.ino);
     if (chance(10)) forget(ino());
   }
-  void forget(Ino one) { EXPECT_EQ(errno_of(names_->forget(one)), model_.forget(one)); }
+  void forget(Ino one) {
+    EXPECT_EQ(errno_of(call([=, this] { return names_->forget(one); })), model_.forget(one));
+  }
   void rename() {
     const Ino from = directory();
     const Ino to = directory();
     const std::string old_name = name();
     const std::string new_name = name();
     const auto mode = static_cast<Rename>(pick(3));
-    EXPECT_EQ(errno_of(names_->rename(from, old_name, to, new_name, mode, now_)),
-              model_.rename(from, old_name, to, new_name, mode, now_));
+    const auto renamed = call(
+        [=, this, now = now_] { return names_->rename(from, old_name, to, new_name, mode, now); });
+    EXPECT_EQ(errno_of(renamed), model_.rename(from, old_name, to, new_name, mode, now_));
   }
   void change() {
     Changes changes;
@@ -209,20 +225,23 @@ class RandomRun {
     if (chance(30)) changes.atime = now_;
     if (chance(30)) changes.mtime = static_cast<Time>(pick(1000));
     const Ino one = changes.size ? regular() : ino();
-    EXPECT_EQ(errno_of(names_->change(one, changes, now_)), model_.change(one, changes, now_));
+    const auto changed = call([=, this, now = now_] { return names_->change(one, changes, now); });
+    EXPECT_EQ(errno_of(changed), model_.change(one, changes, now_));
   }
   void xattr() {
     const Ino one = ino();
     const std::string key = fmt::format("user.{}", pick(3));
     if (chance(30)) {
-      EXPECT_EQ(errno_of(names_->remove_xattr(one, key, now_)),
-                model_.remove_xattr(one, key, now_));
+      const auto removed =
+          call([=, this, now = now_] { return names_->remove_xattr(one, key, now); });
+      EXPECT_EQ(errno_of(removed), model_.remove_xattr(one, key, now_));
       return;
     }
     const auto mode = static_cast<XattrMode>(pick(3));
     const std::string value(pick(30), static_cast<char>('a' + pick(26)));
-    EXPECT_EQ(errno_of(names_->set_xattr(one, key, value, mode, now_)),
-              model_.set_xattr(one, key, value, mode, now_));
+    const auto set =
+        call([=, this, now = now_] { return names_->set_xattr(one, key, value, mode, now); });
+    EXPECT_EQ(errno_of(set), model_.set_xattr(one, key, value, mode, now_));
   }
 
   Place place(uint64_t raw) {
@@ -235,33 +254,37 @@ class RandomRun {
     const Ino one = regular();
     const uint64_t offset = pick(kFileBytes);
     const uint64_t length = 1 + pick(kFileBytes / 2);
+    const Time now = now_;
     switch (pick(7)) {
       case 0:
       case 1:
       case 2: {
         std::vector<Place> chunks;
         for (uint64_t i = 1 + pick(3); i > 0; --i) chunks.push_back(place(1 + pick(60)));
-        EXPECT_EQ(errno_of(names_->write(one, offset, chunks, now_)),
-                  model_.write(one, offset, chunks, now_));
+        const auto written = call([=, this] { return names_->write(one, offset, chunks, now); });
+        EXPECT_EQ(errno_of(written), model_.write(one, offset, chunks, now));
         return;
       }
       case 3: {
         const bool zeros = chance(50);
-        EXPECT_EQ(errno_of(names_->punch(one, offset, length, zeros, now_)),
-                  model_.punch(one, offset, length, zeros, now_));
+        const auto punched =
+            call([=, this] { return names_->punch(one, offset, length, zeros, now); });
+        EXPECT_EQ(errno_of(punched), model_.punch(one, offset, length, zeros, now));
         return;
       }
       case 4: {
         const bool grow = chance(50);
-        EXPECT_EQ(errno_of(names_->allocate(one, offset, length, grow, now_)),
-                  model_.allocate(one, offset, length, grow, now_));
+        const auto allocated =
+            call([=, this] { return names_->allocate(one, offset, length, grow, now); });
+        EXPECT_EQ(errno_of(allocated), model_.allocate(one, offset, length, grow, now));
         return;
       }
       case 5: {
         const Ino to = regular();
         const uint64_t at = pick(kFileBytes);
-        EXPECT_EQ(errno_of(names_->copy_range(one, offset, to, at, length, now_)),
-                  model_.copy_range(one, offset, to, at, length, now_));
+        const auto copied =
+            call([=, this] { return names_->copy_range(one, offset, to, at, length, now); });
+        EXPECT_EQ(errno_of(copied), model_.copy_range(one, offset, to, at, length, now));
         return;
       }
       default:
@@ -277,7 +300,7 @@ class RandomRun {
     const uint64_t begin = extents.front().offset;
     const uint64_t end = extents.back().offset + extents.back().length;
     const Place merged = place(end - begin);
-    ASSERT_THAT(names_->merge(one, extents, merged), IsOk());
+    ASSERT_THAT(call([=, this] { return names_->merge(one, extents, merged); }), IsOk());
     for (uint64_t i = begin; i < end; ++i)
       node->bytes[i] = Model::byte_of(merged.checksum, i - begin);
     node->inode.allocated = names_->inode(one)->allocated;
@@ -295,10 +318,17 @@ class RandomRun {
     const Result<Version> version = database_->commit({.now = now_});
     ASSERT_THAT(version, IsOk());
     versions_[*version] = model_;
+    uncommitted_.clear();
   }
   void reopen() {
     commit();
     open(std::nullopt);
+    EXPECT_THAT(*database_->check(), ::testing::IsEmpty());
+  }
+  // Made again, the calls give what they gave before: the model knows everything by its number.
+  void crash() {
+    open(std::nullopt);
+    expect_model(*names_, model_);
     EXPECT_THAT(*database_->check(), ::testing::IsEmpty());
   }
   // With a snapshot somewhere in the past, up to which everything goes.
@@ -324,6 +354,7 @@ class RandomRun {
   std::unique_ptr<Namespace> names_;
   Model model_;
   std::map<Version, Model> versions_;
+  std::vector<std::function<void()>> uncommitted_;
   Time now_ = 0;
   ObjectId object_;
   uint64_t offset_ = 0;

@@ -97,7 +97,7 @@ Result<void> SqliteNamespace::forget(Ino ino) {
     const InodeRow row = PENSTOCK_TRY(load_inode(*core_, id(), ino, kLive));
     if (row.links != 0)
       return posix_error(EBUSY, fmt::format("inode {}, which still has a name", ino));
-    PENSTOCK_TRY(end_all_extents(*core_, id(), ino));
+    if (row.allocated != 0) PENSTOCK_TRY(end_all_extents(*core_, id(), ino));
     PENSTOCK_TRY(end_all_xattrs(*core_, id(), ino));
     PENSTOCK_TRY(end_inode(*core_, id(), row));
     const uint64_t bytes = S_ISREG(row.mode) ? row.size : 0;

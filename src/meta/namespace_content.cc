@@ -42,19 +42,17 @@ Result<Inode> SqliteNamespace::write(Ino ino, uint64_t offset, std::span<const P
   return changing([&]() -> Result<Inode> {
     InodeRow row = PENSTOCK_TRY(load_file(*core_, id(), ino));
     if (chunks.empty()) return Inode(row);
+    PENSTOCK_TRY(check_places(*core_, chunks));
     uint64_t length = 0;
-    for (const Place& chunk : chunks) {
-      if (chunk.raw > kChunkBytesMax) return posix_error(EINVAL, "a chunk of more than 16 MiB");
-      length += chunk.raw;
-    }
+    for (const Place& chunk : chunks) length += chunk.raw;
     PENSTOCK_TRY(check_range(offset, length));
     if (offset + length > row.size) PENSTOCK_TRY(set_size(row, offset + length));
     const Range range{offset, offset + length};
     row.allocated += length - PENSTOCK_TRY(cut_extents(*core_, id(), ino, range));
+    ChunkId added = PENSTOCK_TRY(add_chunks(*core_, chunks));
     for (const Place& chunk : chunks) {
-      const ChunkId added = PENSTOCK_TRY(add_chunk(*core_, chunk));
       PENSTOCK_TRY(
-          add_extent(*core_, id(), ino, {.offset = offset, .length = chunk.raw, .chunk = added}));
+          add_extent(*core_, id(), ino, {.offset = offset, .length = chunk.raw, .chunk = added++}));
       offset += chunk.raw;
     }
     row.data_version = core_->next_data_version();
@@ -109,7 +107,7 @@ Result<Inode> SqliteNamespace::copy_range(Ino from, uint64_t from_offset, Ino to
     row.allocated -= PENSTOCK_TRY(cut_extents(*core_, id(), to, range));
     for (ExtentRow part : clip(rows, taken)) {
       part.offset = part.offset - taken.begin + range.begin;
-      PENSTOCK_TRY(add_extent(*core_, id(), to, part));
+      PENSTOCK_TRY(add_part(*core_, id(), to, part));
       row.allocated += part.length;
     }
     row.data_version = core_->next_data_version();
@@ -127,8 +125,9 @@ Result<void> SqliteNamespace::merge(Ino ino, std::span<const Extent> expected, c
       return make_error(ErrorCode::kChanged, fmt::format("inode {} has other content there", ino));
     if (chunk.raw != range.end - range.begin)
       return posix_error(EINVAL, "a chunk of another length than what it takes the place of");
+    PENSTOCK_TRY(check_places(*core_, {&chunk, 1}));
     row.allocated -= PENSTOCK_TRY(cut_extents(*core_, id(), ino, range));
-    const ChunkId added = PENSTOCK_TRY(add_chunk(*core_, chunk));
+    const ChunkId added = PENSTOCK_TRY(add_chunks(*core_, {&chunk, 1}));
     PENSTOCK_TRY(add_extent(*core_, id(), ino,
                             {.offset = range.begin, .length = chunk.raw, .chunk = added}));
     row.allocated += chunk.raw;

@@ -56,7 +56,7 @@ void touch_directory(InodeRow& row, int entries, int directories, Time now) {
 Result<InodeRow> SqliteNamespace::new_row(const InodeRow& parent, const NewInode& wanted,
                                           Time now) {
   InodeRow row;
-  row.ino = core_->next_ino();
+  row.ino = wanted.ino == 0 ? core_->next_ino() : PENSTOCK_TRY(core_->take_ino(wanted.ino));
   row.mode = wanted.mode & (S_IFMT | kPermissionBits);
   row.uid = wanted.uid;
   row.gid = wanted.gid;
@@ -71,10 +71,6 @@ Result<InodeRow> SqliteNamespace::new_row(const InodeRow& parent, const NewInode
   row.atime = row.mtime = row.ctime = now;
   row.data_version = S_ISREG(row.mode) ? core_->next_data_version() : 0;
   row.parent = row.is_directory() ? parent.ino : 0;
-  std::optional<std::string_view> target;
-  if (S_ISLNK(row.mode)) target = wanted.target;
-  PENSTOCK_TRY(add_inode(*core_, id(), row, target));
-  core_->note_totals(*volume_, 0, 1);
   return row;
 }
 
@@ -84,15 +80,26 @@ Result<Inode> SqliteNamespace::create(Ino parent, std::string_view name, const N
     PENSTOCK_TRY(check_new_name(name));
     PENSTOCK_TRY(check_new_inode(wanted));
     InodeRow directory = PENSTOCK_TRY(load_parent(*core_, id(), parent));
-    const auto there = PENSTOCK_TRY(find_entry(*core_, id(), parent, name, kLive));
-    if (there) return already_there(name);
-    PENSTOCK_TRY(core_->check_quota(*volume_, 0, 1));
-    const InodeRow row = PENSTOCK_TRY(new_row(directory, wanted, now));
-    PENSTOCK_TRY(add_entry(*core_, id(), parent, name, row));
+    InodeRow row = PENSTOCK_TRY(new_row(directory, wanted, now));
+    PENSTOCK_TRY(check_room(parent, name));
+    if (!PENSTOCK_TRY(add_entry_if_free(*core_, id(), parent, name, row)))
+      return already_there(name);
+    std::optional<std::string_view> target;
+    if (S_ISLNK(row.mode)) target = wanted.target;
+    PENSTOCK_TRY(add_inode(*core_, id(), row, target));
+    core_->note_totals(*volume_, 0, 1);
     touch_directory(directory, 1, row.is_directory() ? 1 : 0, now);
     PENSTOCK_TRY(save_inode(*core_, id(), directory));
     return Inode(row);
   });
+}
+
+// What is there is told first, be the volume full or not.
+Result<void> SqliteNamespace::check_room(Ino parent, std::string_view name) {
+  const Result<void> room = core_->check_quota(*volume_, 0, 1);
+  if (room.ok()) return {};
+  const auto there = PENSTOCK_TRY(find_entry(*core_, id(), parent, name, kLive));
+  return there ? already_there(name) : room.error();
 }
 
 Result<Inode> SqliteNamespace::link(Ino ino, Ino parent, std::string_view name, Time now) {

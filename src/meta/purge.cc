@@ -49,7 +49,9 @@ class Purging {
 // How far versions of a volume may go: what its retention, its snapshots and pins leave.
 Result<Version> horizon_of(Core& core, const Volume& volume, Time now) {
   if (!volume.settings.retention) return volume.horizon;
-  const auto oldest = PENSTOCK_TRY(newest_version(core, now - volume.settings.retention->count()));
+  const int64_t retention = volume.settings.retention->count();
+  if (now < INT64_MIN + retention) return volume.horizon;
+  const auto oldest = PENSTOCK_TRY(newest_version(core, now - retention));
   if (!oldest) return volume.horizon;
   Version horizon = *oldest;
   {

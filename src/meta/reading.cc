@@ -38,6 +38,15 @@ Result<Inode> Reading::inode(Ino ino) {
   });
 }
 
+Result<std::optional<InodeRow>> Reading::find(Ino directory, std::string_view name) {
+  const VolumeId volume = volume_->id;
+  if (version_ == kLive) return find_named(*core_, volume, directory, name);
+  const std::optional<EntryRow> entry =
+      PENSTOCK_TRY(find_entry(*core_, volume, directory, name, version_));
+  if (!entry) return std::optional<InodeRow>();
+  return find_inode(*core_, volume, entry->ino, version_);
+}
+
 Result<Inode> Reading::look_up(Ino directory, std::string_view name) {
   PENSTOCK_TRY(check_name(name));
   const VolumeId volume = volume_->id;
@@ -47,15 +56,11 @@ Result<Inode> Reading::look_up(Ino directory, std::string_view name) {
     const InodeRow parent = PENSTOCK_TRY(load_inode(*core_, volume, row.parent, version_));
     return Inode(parent);
   }
-  const std::optional<EntryRow> entry =
-      PENSTOCK_TRY(find_entry(*core_, volume, directory, name, version_));
-  if (!entry) {
-    // Only a directory can miss a name.
-    PENSTOCK_TRY(load_directory(*core_, volume, directory, version_));
-    return posix_error(ENOENT, name);
-  }
-  const InodeRow row = PENSTOCK_TRY(load_inode(*core_, volume, entry->ino, version_));
-  return Inode(row);
+  const std::optional<InodeRow> found = PENSTOCK_TRY(find(directory, name));
+  if (found) return Inode(*found);
+  // Only a directory can miss a name.
+  PENSTOCK_TRY(load_directory(*core_, volume, directory, version_));
+  return posix_error(ENOENT, name);
 }
 
 Result<Inode> Reading::lookup(Ino directory, std::string_view name) {
@@ -70,14 +75,25 @@ Result<std::vector<Entry>> Reading::list(Ino directory, uint64_t cookie, size_t 
   });
 }
 
+Result<std::vector<Entry>> Reading::list_names(Ino directory, std::string_view from,
+                                               size_t count) {
+  return read([&]() -> Result<std::vector<Entry>> {
+    PENSTOCK_TRY(load_directory(*core_, volume_->id, directory, version_));
+    return list_entries_by_name(*core_, volume_->id, directory, version_, from, count);
+  });
+}
+
 Result<std::string> Reading::symlink(Ino ino) {
   return read([&] { return read_target(*core_, volume_->id, ino, version_); });
 }
 
 Result<std::vector<Extent>> Reading::extents(Ino ino, uint64_t offset, uint64_t length) {
   return read([&]() -> Result<std::vector<Extent>> {
-    PENSTOCK_TRY(load_inode(*core_, volume_->id, ino, version_));
-    return read_extents(*core_, volume_->id, ino, version_, Range::of(offset, length));
+    auto found =
+        PENSTOCK_TRY(read_extents(*core_, volume_->id, ino, version_, Range::of(offset, length)));
+    // Whatever has one is there.
+    if (found.empty()) PENSTOCK_TRY(load_inode(*core_, volume_->id, ino, version_));
+    return found;
   });
 }
 
@@ -116,6 +132,10 @@ class PastView : public View {
   }
   Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count) override {
     return reading_.list(directory, cookie, count);
+  }
+  Result<std::vector<Entry>> list_names(Ino directory, std::string_view from,
+                                        size_t count) override {
+    return reading_.list_names(directory, from, count);
   }
   Result<std::string> symlink(Ino ino) override { return reading_.symlink(ino); }
   Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length) override {

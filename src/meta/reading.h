@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "meta/core.h"
+#include "meta/inode_rows.h"
 
 namespace penstock::meta {
 
@@ -18,6 +19,7 @@ class Reading {
   Result<Inode> inode(Ino ino);
   Result<Inode> lookup(Ino directory, std::string_view name);
   Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count);
+  Result<std::vector<Entry>> list_names(Ino directory, std::string_view from, size_t count);
   Result<std::string> symlink(Ino ino);
   Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length);
   Result<std::string> xattr(Ino ino, std::string_view name);
@@ -28,6 +30,7 @@ class Reading {
   // kNotFound when the volume, or the version of it, is gone.
   Result<void> check_there() const;
   Result<Inode> look_up(Ino directory, std::string_view name);
+  Result<std::optional<InodeRow>> find(Ino directory, std::string_view name);
   template <typename Body>
   auto read(Body body) -> decltype(body());
 

@@ -71,14 +71,12 @@ constexpr const char* kContentTables = R"(
 CREATE TABLE object(session INTEGER NOT NULL, number INTEGER NOT NULL, kind INTEGER NOT NULL,
                     state INTEGER NOT NULL, bytes INTEGER NOT NULL, live_bytes INTEGER NOT NULL,
                     changed INTEGER NOT NULL, PRIMARY KEY(session, number)) WITHOUT ROWID;
+CREATE INDEX object_journal ON object(session, number) WHERE kind = 1;
 CREATE TABLE chunk(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, number INTEGER NOT NULL,
                    offset INTEGER NOT NULL, stored INTEGER NOT NULL, raw INTEGER NOT NULL,
                    codec INTEGER NOT NULL, checksum INTEGER NOT NULL, refs INTEGER NOT NULL);
 CREATE INDEX chunk_place ON chunk(session, number, offset);
 CREATE INDEX chunk_free ON chunk(id) WHERE refs = 0;
-CREATE TRIGGER extent_added AFTER INSERT ON extent WHEN NEW.chunk <> 0 BEGIN
-  UPDATE chunk SET refs = refs + 1 WHERE id = NEW.chunk;
-END;
 CREATE TRIGGER extent_gone AFTER DELETE ON extent WHEN OLD.chunk <> 0 BEGIN
   UPDATE chunk SET refs = refs - 1 WHERE id = OLD.chunk;
 END;
@@ -125,7 +123,7 @@ Result<void> prepare_connection(Connection& db, uint64_t cache_bytes) {
   return db.script(fmt::format(
       "PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = {}; PRAGMA auto_vacuum = NONE;"
       "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{}; PRAGMA secure_delete = OFF;"
-      "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cell_size_check = ON;"
+      "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON;"
       "PRAGMA journal_size_limit = {}; PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;",
       kPageBytes, std::max<uint64_t>(cache_bytes / kKiB, 256), kLogBytesKept));
 }

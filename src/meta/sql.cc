@@ -15,7 +15,6 @@ Query::Query(Connection& connection, const char* sql, Prepared)
 Query::~Query() {
   if (statement_ == nullptr) return;
   sqlite3_reset(statement_);
-  sqlite3_clear_bindings(statement_);
 }
 
 Result<bool> Query::next() {
@@ -52,6 +51,8 @@ Result<std::unique_ptr<Connection>> Connection::open(SqliteVfs& vfs, int flags) 
     static_cast<Connection*>(self)->log_bytes_ = static_cast<uint64_t>(pages) * kPageBytes;
     return SQLITE_OK;
   };
+  // In the place of SQLite's own, which would bring the log in when it pleases. (Its pragma for that,
+  // wal_autocheckpoint, would take this one away again.)
   sqlite3_wal_hook(made->handle_, note, made.get());
   return made;
 }

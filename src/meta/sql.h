@@ -27,7 +27,8 @@ namespace penstock::meta {
 
 class Connection;
 
-// One execution of a statement. What was bound must stay until it is destroyed. Not two of one
+// One execution of a statement, with a value for each of its parameters (those of the execution
+// before would stay otherwise). What was bound must stay until it is destroyed. Not two of one
 // statement at a time.
 class Query {
  public:
@@ -62,16 +63,18 @@ class Query {
   }
   template <std::integral T>
   void bind(int at, std::optional<T> value) {
-    if (value) bind(at, *value);  // Parameters are NULL otherwise.
+    if (value) return bind(at, *value);
+    sqlite3_bind_null(statement_, at);
   }
   void bind(int at, std::string_view value);
   void bind(int at, const std::optional<std::string_view>& value) {
-    if (value) bind(at, *value);
+    if (value) return bind(at, *value);
+    sqlite3_bind_null(statement_, at);
   }
 
   Connection& connection_;
+  std::optional<Error> error_;  // Why there is no statement. First: preparing one sets it.
   sqlite3_stmt* statement_;
-  std::optional<Error> error_;  // Why there is no statement.
 };
 
 class Connection {
@@ -100,6 +103,8 @@ class Connection {
   // The first number that a statement of any text answers.
   Result<int64_t> value(const std::string& sql);
 
+  // Since it was opened, in all.
+  int64_t rows_changed() const { return sqlite3_total_changes64(handle_); }
   // False also when SQLite gave the transaction up after an error.
   bool in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
   // Bytes in the log after the last commit.

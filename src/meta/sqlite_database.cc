@@ -50,9 +50,8 @@ class SqliteDatabase : public Database {
     });
   }
 
-  Result<void> clone(std::string_view name, Version version, const Settings& settings,
-                     Time now) override {
-    return core_->change([&] { return clone_volume(*core_, name, version, settings, now); });
+  Result<void> clone(std::string_view name, Version version, const Settings& settings) override {
+    return core_->change_much([&] { return clone_volume(*core_, name, version, settings); });
   }
 
   Result<void> remove(std::string_view name) override {
@@ -123,6 +122,12 @@ class SqliteDatabase : public Database {
   Result<void> drop_object(ObjectId id) override {
     return core_->change([&] { return drop_object_row(*core_, id); });
   }
+  Result<Object> object(ObjectId id) override {
+    return core_->read([&] { return load_object(*core_, id); });
+  }
+  Result<std::vector<Object>> segments() override {
+    return core_->read([&] { return list_segments(*core_); });
+  }
   Result<std::vector<Object>> objects(ObjectId after, size_t count) override {
     return core_->read([&] { return list_objects(*core_, after, count); });
   }
@@ -135,7 +140,7 @@ class SqliteDatabase : public Database {
   }
 
   Result<Purged> purge(Time now, uint64_t rows) override {
-    return core_->change([&] { return purge_rows(*core_, now, rows); });
+    return core_->change_much([&] { return purge_rows(*core_, now, rows); });
   }
   Result<std::vector<std::string>> check() override {
     return core_->read([&] { return find_contradictions(*core_); });

@@ -24,6 +24,10 @@ class SqliteNamespace : public Namespace {
   Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count) override {
     return reading_.list(directory, cookie, count);
   }
+  Result<std::vector<Entry>> list_names(Ino directory, std::string_view from,
+                                        size_t count) override {
+    return reading_.list_names(directory, from, count);
+  }
   Result<std::string> symlink(Ino ino) override { return reading_.symlink(ino); }
   Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length) override {
     return reading_.extents(ino, offset, length);
@@ -69,6 +73,9 @@ class SqliteNamespace : public Namespace {
   }
   VolumeId id() const { return volume_->id; }
 
+  // EEXIST, or ENOSPC, where no inode more fits in the quota.
+  Result<void> check_room(Ino parent, std::string_view name);
+  // With its number; not in the table yet.
   Result<InodeRow> new_row(const InodeRow& parent, const NewInode& wanted, Time now);
   Result<Removed> remove_name(Ino parent, std::string_view name, bool directory, Time now);
   // Where the content ends after a change of it. ENOSPC, EFBIG.

@@ -109,6 +109,22 @@ TEST(SqliteMeta, WhatIsNotOursIsLeftAlone) {
   EXPECT_THAT(open_sqlite(fs, kPath, {}), FailsWith(ErrorCode::kCorrupt));
 }
 
+TEST(SqliteMeta, TheLogDoesNotGrowForEver) {
+  io::MemoryFileSystem fs;
+  const auto database = make_database(fs);
+  ASSERT_THAT(database, IsOk());
+  const auto names = std::move(*(*database)->open("train"));
+  const std::string value(kXattrValueBytesMax, 'v');
+  for (int i = 0; i < 1000; ++i) {
+    const auto made = names->create(kRoot, std::to_string(i), {.mode = S_IFREG}, 1);
+    ASSERT_THAT(made, IsOk());
+    ASSERT_THAT(names->set_xattr(made->ino, "user.v", value, XattrMode::kSet, 1), IsOk());
+    ASSERT_THAT((*database)->commit({}), IsOk());
+  }
+  EXPECT_LT(fs.stat("/volume.db-wal")->size, 40 * kMiB);
+  EXPECT_GT(fs.stat(kPath)->size, 20 * kMiB);
+}
+
 TEST(SqliteMeta, DamagedPagesAreFound) {
   io::MemoryFileSystem fs;
   {

@@ -11,7 +11,7 @@
 namespace penstock::meta {
 
 Result<void> clone_volume(Core& core, std::string_view source, Version version,
-                          const Settings& settings, Time now);
+                          const Settings& settings);
 // It has no name from here on; its rows go when purged.
 Result<void> remove_volume(Core& core, std::string_view name);
 Result<Purged> purge_rows(Core& core, Time now, uint64_t rows);

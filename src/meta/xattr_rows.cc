@@ -47,6 +47,11 @@ Result<void> end_xattr(Core& core, const XattrRow& row) {
 }
 
 Result<void> end_all_xattrs(Core& core, VolumeId volume, Ino ino) {
+  {
+    Query query =
+        core.db().query("SELECT 1 FROM xattr WHERE volume = ? AND ino = ? LIMIT 1", volume, ino);
+    if (!PENSTOCK_TRY(query.next())) return {};  // As of most.
+  }
   PENSTOCK_TRY(
       core.db().run("DELETE FROM xattr WHERE volume = ? AND ino = ? "
                     "AND died = " PENSTOCK_LIVE " AND born = ?",

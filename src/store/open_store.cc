@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <map>
+
 #include "penstock/s3.h"
 #include "penstock/store.h"
 #include "store/open_local_stores.h"
@@ -21,12 +23,26 @@ Result<std::unique_ptr<ObjectStore>> open_s3_address(std::string_view rest,
       PENSTOCK_TRY(make_s3_store(bucket, prefix, s3, {.read_only = options.read_only})));
 }
 
+std::map<std::string, OpenScheme, std::less<>>& schemes() {
+  static std::map<std::string, OpenScheme, std::less<>> all;
+  return all;
+}
+
 }  // namespace
+
+void add_store_scheme(const std::string& name, OpenScheme open) {
+  schemes().insert_or_assign(name, open);
+}
 
 Result<std::unique_ptr<ObjectStore>> open_store(const std::string& address,
                                                 const StoreOptions& options) {
   const std::string_view text = address;
   if (text.starts_with("s3://")) return open_s3_address(text.substr(5), options);
+  const size_t mark = text.find("://");
+  if (mark != std::string_view::npos) {
+    const auto added = schemes().find(text.substr(0, mark));
+    if (added != schemes().end()) return added->second(text.substr(mark + 3), options);
+  }
   if (auto local = open_local_store(address, options)) return std::move(*local);
   return make_error(ErrorCode::kInvalid,
                     fmt::format("'{}' is not the address of a store: expected s3://BUCKET/PREFIX, "

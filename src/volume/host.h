@@ -45,7 +45,7 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
 
   // For volumes.
   Result<Outcome> perform(meta::Namespace& names, const VolumeUuid& volume, Action action);
-  // One piece: at most kWriteBytesMax.
+  // One piece: at most piece_bytes().
   Result<void> write(meta::Namespace& names, const VolumeUuid& volume, meta::Ino ino,
                      uint64_t offset, std::span<const std::byte> bytes);
   Result<void> sync();
@@ -53,7 +53,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   void prefetch(meta::View& view, meta::Ino ino, uint64_t offset, uint64_t length);
   meta::Time now() const;
 
-  static constexpr size_t kWriteBytesMax = kMiB;
+  // Of content in one record of the journal, of which several fit in a segment.
+  size_t piece_bytes() const { return std::min<uint64_t>(kMiB, options_.segment_bytes / 4); }
 
  private:
   using Turn = std::unique_lock<std::mutex>;
@@ -100,6 +101,9 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   std::optional<Error> failed_;                        // Under turn_.
   std::map<VolumeUuid, std::unique_ptr<meta::Namespace>> names_;  // Under turn_.
   std::set<uint64_t> segments_;                        // Under turn_: those the database knows.
+
+  std::mutex open_mutex_;
+  std::map<std::string, std::weak_ptr<Volume>, std::less<>> open_;  // Each volume once.
 
   std::mutex wake_mutex_;
   std::condition_variable wake_;       // The committer.

@@ -42,7 +42,9 @@ void live(io::FileSystem& fs, Promises& promises) {
 // Whatever there is under the name is one of the states that it went through.
 void expect_one_of(VolumeView& view, const std::string& name, const Bytes& whole, bool must_be) {
   const auto inode = view.names().lookup(meta::kRoot, name);
-  if (must_be) ASSERT_THAT(inode, IsOk());
+  if (must_be) {
+    ASSERT_THAT(inode, IsOk());
+  }
   if (!inode.ok()) return;
   const Bytes found = content_of(view, inode->ino);
   EXPECT_TRUE(same_bytes(found, whole) || (!must_be && found.empty())) << name;
@@ -74,7 +76,7 @@ TEST(HostFaults, ThePowerMayGoAtAnyCall) {
     FaultyFileSystem fs({.cut_at = n});
     Promises promises;
     live(fs, promises);
-    for (const uint64_t seed : {uint64_t{0}, uint64_t{1}, 2 + n}) {
+    for (const uint64_t seed : {uint64_t{0}, 1 + n}) {
       SCOPED_TRACE(fmt::format("call {}, seed {}", n, seed));
       expect_kept(*fs.power_cut(seed), promises);
     }

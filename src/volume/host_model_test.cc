@@ -72,8 +72,9 @@ class Model {
     const auto file = any_file();
     if (file == files_.end()) return;
     const meta::Ino ino = ino_of(file->first);
+    ASSERT_THAT(volume_->hold(ino), IsOk());
     ASSERT_THAT(volume_->unlink(meta::kRoot, file->first), IsOk());
-    if (below(2) == 0) ASSERT_THAT(volume_->forget(ino), IsOk());
+    if (below(2) == 0) volume_->let_go(ino);
     files_.erase(file);
   }
   void rename() {

@@ -284,9 +284,16 @@ void HostImpl::start() {
 }
 
 Result<std::shared_ptr<Volume>> HostImpl::open(std::string_view name) {
+  const std::lock_guard lock(open_mutex_);
+  const auto known = open_.find(name);
+  if (known != open_.end()) {
+    if (std::shared_ptr<Volume> open = known->second.lock()) return open;
+  }
   std::unique_ptr<meta::Namespace> names = PENSTOCK_TRY(database_->open(name));
-  return std::shared_ptr<Volume>(
-      std::make_shared<VolumeImpl>(shared_from_this(), std::move(names)));
+  std::shared_ptr<Volume> volume =
+      std::make_shared<VolumeImpl>(shared_from_this(), std::move(names));
+  open_.insert_or_assign(std::string(name), volume);
+  return volume;
 }
 
 Result<void> HostImpl::clone(std::string_view volume, meta::Version version,
@@ -296,7 +303,7 @@ Result<void> HostImpl::clone(std::string_view volume, meta::Version version,
   meta::Settings settings = PENSTOCK_TRY(database_->open(volume))->settings();
   settings.uuid = random_uuid();
   settings.name = name;
-  PENSTOCK_TRY(database_->clone(volume, version, settings, now()));
+  PENSTOCK_TRY(database_->clone(volume, version, settings));
   PENSTOCK_TRY(commit_turn(turn));
   return {};
 }

@@ -89,20 +89,23 @@ TEST(Host, OverwritesPunchesAndTruncatesAreSeenAtOnce) {
   EXPECT_EQ(content_of(**same_host(*fs.clone())->open("v"), file), expected);
 }
 
-TEST(Host, FilesWithoutANameLiveUntilTheyAreForgotten) {
+TEST(Host, FilesWithoutANameLiveWhileTheyAreHeld) {
   MemoryFileSystem fs;
   const auto host = new_host(fs);
   const auto volume = *host->open("v");
   const meta::Ino file = make_file(*volume, "a");
+  ASSERT_THAT(volume->hold(file), IsOk());
   const Bytes bytes = random_bytes(10'000, 6);
   ASSERT_THAT(volume->write(file, 0, bytes), IsOk());
   ASSERT_THAT(volume->unlink(meta::kRoot, "a"), IsOk());
   EXPECT_EQ(content_of(*volume, file), bytes);
   // Its owner dies: nobody has it open any more.
-  const auto again = same_host(*fs.clone());
+  const auto left = fs.clone();
+  const auto again = same_host(*left);
   EXPECT_THAT((*again->open("v"))->names().inode(file), FailsWith(ErrorCode::kNotFound));
-  ASSERT_THAT(volume->forget(file), IsOk());
+  volume->let_go(file);
   EXPECT_THAT(volume->names().inode(file), FailsWith(ErrorCode::kNotFound));
+  EXPECT_THAT(volume->hold(file), FailsWith(ErrorCode::kNotFound));
 }
 
 TEST(Host, PastVersionsStayWhatTheyWere) {
@@ -116,7 +119,6 @@ TEST(Host, PastVersionsStayWhatTheyWere) {
   const Bytes after = random_bytes(100'000, 8);
   ASSERT_THAT(volume->write(file, 0, after), IsOk());
   ASSERT_THAT(volume->unlink(meta::kRoot, "a"), IsOk());
-  ASSERT_THAT(volume->forget(file), IsOk());
   ASSERT_THAT(host->commit(), IsOk());
   const auto past = volume->at(version);
   ASSERT_THAT(past, IsOk());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+
 namespace penstock::volume {
 
 Result<meta::Inode> VolumeImpl::perform(Action action) {
@@ -18,11 +20,17 @@ Result<meta::Inode> VolumeImpl::link(meta::Ino ino, meta::Ino parent, std::strin
 }
 
 Result<meta::Inode> VolumeImpl::unlink(meta::Ino parent, std::string_view name) {
-  return perform(UnlinkOp{parent, std::string(name), /*directory=*/false});
+  const meta::Inode gone =
+      PENSTOCK_TRY(perform(UnlinkOp{parent, std::string(name), /*directory=*/false}));
+  note_removed(gone);
+  return gone;
 }
 
 Result<meta::Inode> VolumeImpl::remove_directory(meta::Ino parent, std::string_view name) {
-  return perform(UnlinkOp{parent, std::string(name), /*directory=*/true});
+  const meta::Inode gone =
+      PENSTOCK_TRY(perform(UnlinkOp{parent, std::string(name), /*directory=*/true}));
+  note_removed(gone);
+  return gone;
 }
 
 Result<meta::Renamed> VolumeImpl::rename(meta::Ino parent, std::string_view name,
@@ -31,6 +39,7 @@ Result<meta::Renamed> VolumeImpl::rename(meta::Ino parent, std::string_view name
   Outcome outcome = PENSTOCK_TRY(host_->perform(
       *names_, uuid_,
       RenameOp{parent, std::string(name), new_parent, std::string(new_name), mode}));
+  if (outcome.other) note_removed(*outcome.other);
   return meta::Renamed{std::move(outcome.inode), std::move(outcome.other)};
 }
 
@@ -49,14 +58,55 @@ Result<void> VolumeImpl::remove_xattr(meta::Ino ino, std::string_view name) {
   return {};
 }
 
-Result<void> VolumeImpl::forget(meta::Ino ino) {
-  PENSTOCK_TRY(perform(ForgetOp{ino}));
-  return {};
+Result<meta::Inode> VolumeImpl::hold(meta::Ino ino) {
+  // Held before it is looked at: it cannot go in between.
+  {
+    const std::lock_guard lock(held_mutex_);
+    ++held_[ino].times;
+  }
+  Result<meta::Inode> inode = names_->inode(ino);
+  if (!inode.ok()) let_go(ino, 1);
+  return inode;
+}
+
+void VolumeImpl::let_go(meta::Ino ino, uint64_t times) {
+  {
+    const std::lock_guard lock(held_mutex_);
+    const auto held = held_.find(ino);
+    if (held == held_.end()) return;
+    held->second.times -= std::min(held->second.times, times);
+    if (held->second.times > 0) return;
+    const bool nameless = held->second.nameless;
+    held_.erase(held);
+    if (!nameless) return;
+  }
+  forget(ino);
+}
+
+void VolumeImpl::note_removed(const meta::Inode& inode) {
+  if (inode.links > 0) return;
+  {
+    const std::lock_guard lock(held_mutex_);
+    const auto held = held_.find(inode.ino);
+    if (held != held_.end()) {
+      held->second.nameless = true;
+      return;
+    }
+  }
+  forget(inode.ino);
+}
+
+// Where that fails the volume has failed; the next owner collects it.
+void VolumeImpl::forget(meta::Ino ino) {
+  const Result<meta::Inode> done = perform(ForgetOp{ino});
+  if (!done.ok()) {
+    log_debug("an inode without a name stays for now", {{"error", done.error().to_string()}});
+  }
 }
 
 Result<void> VolumeImpl::write(meta::Ino ino, uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), HostImpl::kWriteBytesMax));
+    const auto piece = bytes.first(std::min(bytes.size(), host_->piece_bytes()));
     PENSTOCK_TRY(host_->write(*names_, uuid_, ino, offset, piece));
     offset += piece.size();
     bytes = bytes.subspan(piece.size());
@@ -82,7 +132,7 @@ Result<std::unique_ptr<VolumeView>> VolumeImpl::at(meta::Version version) {
   std::unique_ptr<meta::Pin> pin = PENSTOCK_TRY(host_->database().pin(version));
   std::unique_ptr<meta::View> view = PENSTOCK_TRY(names_->at(version));
   return std::unique_ptr<VolumeView>(
-      std::make_unique<PastView>(host_, std::move(pin), std::move(view)));
+      std::make_unique<PastView>(host_, uuid_, std::move(pin), std::move(view)));
 }
 
 }  // namespace penstock::volume

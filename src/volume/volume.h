@@ -10,6 +10,7 @@ class VolumeImpl final : public Volume {
   VolumeImpl(std::shared_ptr<HostImpl> host, std::unique_ptr<meta::Namespace> names)
       : host_(std::move(host)), names_(std::move(names)), uuid_(names_->settings().uuid) {}
 
+  VolumeUuid uuid() const override { return uuid_; }
   meta::View& names() override { return *names_; }
   meta::Settings settings() override { return names_->settings(); }
   Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) override {
@@ -30,7 +31,8 @@ class VolumeImpl final : public Volume {
   Result<void> set_xattr(meta::Ino ino, std::string_view name, std::string_view value,
                          meta::XattrMode mode) override;
   Result<void> remove_xattr(meta::Ino ino, std::string_view name) override;
-  Result<void> forget(meta::Ino ino) override;
+  Result<meta::Inode> hold(meta::Ino ino) override;
+  void let_go(meta::Ino ino, uint64_t times) override;
   Result<void> write(meta::Ino ino, uint64_t offset, std::span<const std::byte> bytes) override;
   Result<meta::Inode> punch(meta::Ino ino, uint64_t offset, uint64_t length, bool zeros) override;
   Result<meta::Inode> allocate(meta::Ino ino, uint64_t offset, uint64_t length,
@@ -42,19 +44,30 @@ class VolumeImpl final : public Volume {
 
  private:
   Result<meta::Inode> perform(Action action);
+  // It may just have lost its last name.
+  void note_removed(const meta::Inode& inode);
+  void forget(meta::Ino ino);
 
   const std::shared_ptr<HostImpl> host_;
   const std::unique_ptr<meta::Namespace> names_;
   const VolumeUuid uuid_;
+
+  struct Held {
+    uint64_t times = 0;
+    bool nameless = false;
+  };
+  std::mutex held_mutex_;
+  std::unordered_map<meta::Ino, Held> held_;
 };
 
 // A version that does not change, kept while this lives.
 class PastView final : public VolumeView {
  public:
-  PastView(std::shared_ptr<HostImpl> host, std::unique_ptr<meta::Pin> pin,
+  PastView(std::shared_ptr<HostImpl> host, const VolumeUuid& uuid, std::unique_ptr<meta::Pin> pin,
            std::unique_ptr<meta::View> view)
-      : host_(std::move(host)), pin_(std::move(pin)), view_(std::move(view)) {}
+      : host_(std::move(host)), uuid_(uuid), pin_(std::move(pin)), view_(std::move(view)) {}
 
+  VolumeUuid uuid() const override { return uuid_; }
   meta::View& names() override { return *view_; }
   Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) override {
     return host_->read(*view_, ino, offset, into);
@@ -65,6 +78,7 @@ class PastView final : public VolumeView {
 
  private:
   const std::shared_ptr<HostImpl> host_;
+  const VolumeUuid uuid_;
   const std::unique_ptr<meta::Pin> pin_;
   const std::unique_ptr<meta::View> view_;
 };

@@ -65,6 +65,51 @@ TEST_P(MetaConformance, ListsObjectsAndChunksInPages) {
   EXPECT_TRUE(database_->chunks_of(last.object, last.offset + 1, 100)->empty());
 }
 
+TEST_P(MetaConformance, SegmentsSayWhetherAnythingLiesInThem) {
+  const ObjectId segment{0, 7};
+  const ObjectId data = object();
+  for (const ObjectId id : {ObjectId{0, 8}, segment}) {
+    ASSERT_THAT(
+        database_->add_object(
+            {.id = id, .kind = ObjectKind::kJournal, .state = ObjectState::kStored, .bytes = kMiB}),
+        IsOk());
+  }
+  const auto segments = database_->segments();
+  ASSERT_THAT(segments, IsOk());
+  ASSERT_EQ(segments->size(), 2u);
+  EXPECT_EQ((*segments)[0].id, segment);
+  EXPECT_EQ((*segments)[0].kind, ObjectKind::kJournal);
+  EXPECT_EQ((*segments)[0].bytes, kMiB);
+  EXPECT_EQ(database_->object(data)->kind, ObjectKind::kData);
+  EXPECT_THAT(database_->object({0, 99}), FailsWith(ErrorCode::kNotFound));
+  EXPECT_THAT(database_->add_object({}), FailsWith(ErrorCode::kInvalid));  // Before all others.
+
+  const auto live = [&] { return database_->object(segment)->live_bytes; };
+  EXPECT_EQ(live(), 0u);
+  const Ino ino = file(kRoot, "a").ino;
+  for (const uint64_t offset : {0, 100}) {
+    const Place place{.object = segment, .offset = offset, .stored = 30, .raw = 40};
+    ASSERT_THAT(names_->write(ino, 0, {&place, 1}, now()), IsOk());
+    commit();
+  }
+  EXPECT_EQ(live(), 60u);  // The past has its own.
+  Place to{.object = data, .stored = 30, .raw = 40};
+  const auto chunks = database_->chunks_of(segment, 0, 10);
+  ASSERT_THAT(chunks, IsOk());
+  for (const Chunk& chunk : *chunks) {
+    ASSERT_THAT(database_->move_chunk(chunk.id, chunk.place, to), IsOk());
+    to.offset += to.stored;
+  }
+  EXPECT_EQ(live(), 0u);
+  EXPECT_TRUE(database_->chunks_of(segment, 0, 10)->empty());
+  ASSERT_THAT(database_->set_object(segment, ObjectState::kCondemned, kMiB), IsOk());
+  EXPECT_EQ(database_->segments()->front().state, ObjectState::kCondemned);
+  ASSERT_THAT(database_->drop_object(segment), IsOk());
+  EXPECT_EQ(database_->segments()->size(), 1u);
+  EXPECT_THAT(database_->object(segment), FailsWith(ErrorCode::kNotFound));
+  expect_sound();
+}
+
 TEST_P(MetaConformance, MovedChunksAreFoundByEveryVersion) {
   const Ino ino = file(kRoot, "a").ino;
   write(ino, 0, 100);
@@ -89,7 +134,9 @@ TEST_P(MetaConformance, MovedChunksAreFoundByEveryVersion) {
   Place other = to;
   other.raw = 99;
   EXPECT_THAT(database_->move_chunk(before.chunk, to, other), FailsWith(ErrorCode::kInvalid));
-  for (const Object& one : *database_->objects({}, 10)) {
+  const auto objects = database_->objects({}, 10);
+  ASSERT_THAT(objects, IsOk());
+  for (const Object& one : *objects) {
     EXPECT_EQ(one.live_bytes, one.id == to.object ? 60u : 0u);
   }
   expect_sound();

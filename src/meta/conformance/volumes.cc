@@ -49,7 +49,7 @@ TEST_P(MetaConformance, SettingsThatCannotBeAreRefused) {
   }
   Settings settings = test_settings("other");
   settings.block_bytes = 100'000;
-  EXPECT_THAT(database_->clone("train", kLive, settings, now()), FailsWith(ErrorCode::kInvalid));
+  EXPECT_THAT(database_->clone("train", kLive, settings), FailsWith(ErrorCode::kInvalid));
   EXPECT_EQ(names_->settings().name, "train");
 }
 
@@ -66,14 +66,12 @@ TEST_P(MetaConformance, AClonesBeginningIsItsSource) {
   write(open_file, 0, 10);
   ASSERT_THAT(names_->unlink(kRoot, "open", now()), IsOk());
 
-  ASSERT_THAT(database_->clone("train", version, test_settings("then"), now()), IsOk());
-  ASSERT_THAT(database_->clone("train", kLive, test_settings("now"), now()), IsOk());
-  EXPECT_THAT(database_->clone("train", kLive, test_settings("now"), now()),
+  ASSERT_THAT(database_->clone("train", version, test_settings("then")), IsOk());
+  ASSERT_THAT(database_->clone("train", kLive, test_settings("now")), IsOk());
+  EXPECT_THAT(database_->clone("train", kLive, test_settings("now")),
               FailsWith(ErrorCode::kExists));
-  EXPECT_THAT(database_->clone("none", kLive, test_settings("x"), now()),
-              FailsWith(ErrorCode::kNotFound));
-  EXPECT_THAT(database_->clone("train", 999, test_settings("x"), now()),
-              FailsWith(ErrorCode::kNotFound));
+  EXPECT_THAT(database_->clone("none", kLive, test_settings("x")), FailsWith(ErrorCode::kNotFound));
+  EXPECT_THAT(database_->clone("train", 999, test_settings("x")), FailsWith(ErrorCode::kNotFound));
   const Version cloned = commit();
   expect_sound();
   open();
@@ -103,7 +101,7 @@ TEST_P(MetaConformance, ARemovedVolumeGoesWithItsHistory) {
   const Ino a = file(kRoot, "a").ino;
   for (uint64_t i = 0; i < 30; ++i) write(a, i * 10, 10);
   commit();
-  ASSERT_THAT(database_->clone("train", kLive, test_settings("copy"), now()), IsOk());
+  ASSERT_THAT(database_->clone("train", kLive, test_settings("copy")), IsOk());
   commit();
   const auto copy = std::move(*database_->open("copy"));
   ASSERT_THAT(database_->remove("train"), IsOk());
@@ -122,7 +120,7 @@ TEST_P(MetaConformance, ARemovedVolumeGoesWithItsHistory) {
   }
   EXPECT_EQ(extents(*copy, a).size(), 30u);
   EXPECT_EQ((*database_->objects({}, 1))[0].live_bytes, 300u);
-  ASSERT_THAT(database_->clone("copy", kLive, test_settings("train"), now()), IsOk());
+  ASSERT_THAT(database_->clone("copy", kLive, test_settings("train")), IsOk());
   ASSERT_THAT(database_->remove("train"), IsOk());
   ASSERT_THAT(database_->remove("copy"), IsOk());
   ASSERT_THAT(database_->purge(now(), 10'000), IsOk());
