@@ -29,6 +29,8 @@ namespace {
 using tune::doctor::printable;
 
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
+constexpr auto kAnswerPatience = std::chrono::seconds(10);
+constexpr auto kAnswerPause = std::chrono::milliseconds(2);
 constexpr auto kEndPatience = std::chrono::seconds(60);
 
 constexpr const char* kFooter =
@@ -85,6 +87,31 @@ Result<nlohmann::json> status_of(const std::string& directory) {
                       fmt::format("the mount at {} talks nonsense", directory));
   }
   return status;
+}
+
+// A mount that does not answer never lets go of whoever asks, not even to die: so that is not us.
+Result<void> check_answers(const std::string& directory) {
+  const pid_t child = ::fork();
+  if (child < 0) return errno_error(errno, "start a process");
+  if (child == 0) {
+    char byte = 0;
+    (void)::getxattr(directory.c_str(), mount::kStatusAttribute, &byte, 0);
+    ::_exit(0);
+  }
+  const Deadline deadline = deadline_in(kAnswerPatience);
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (::waitpid(child, nullptr, WNOHANG) == child) return {};
+    std::this_thread::sleep_for(kAnswerPause);
+  }
+  return make_error(
+      ErrorCode::kTimeout,
+      fmt::format("the mount at {} does not answer: see its log; --force unmounts it all the same",
+                  directory));
+}
+
+Result<nlohmann::json> first_status_of(const std::string& directory) {
+  PENSTOCK_TRY(check_answers(directory));
+  return status_of(directory);
 }
 
 uint64_t left_bytes(const nlohmann::json& status) {
@@ -192,7 +219,7 @@ Result<Unmounted> run(const UnmountArguments& arguments, const std::stop_token& 
   const std::string directory = PENSTOCK_TRY(mount_point_path(arguments.directory));
   Unmounted done;
   done.volume = PENSTOCK_TRY(find(directory)).source;
-  const Result<nlohmann::json> status = status_of(directory);
+  const Result<nlohmann::json> status = first_status_of(directory);
   if (!status.ok() && status.error().os_errno == ENOTCONN) {
     PENSTOCK_TRY(unmount(directory, MNT_DETACH));
     done.was_dead = true;

@@ -88,6 +88,18 @@ def test_umount_of_what_is_not_mounted(volume):
     assert done.returncode == 1 and "no volume is mounted" in done.stderr
 
 
+def test_umount_of_a_mount_that_does_not_answer(volume):
+    pid = volume.mount()["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        done = volume.umount(check=False)
+        assert done.returncode == 1 and "--force" in done.stderr
+        volume.umount("--force", "--no-drain")
+        assert not is_mounted(volume.folder)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -225,6 +225,12 @@ def test_special_bits(volume, mounted):
         os.chmod(mounted / "program", 0o6777)
         assert as_user(1000, mounted, change) == 0
         assert stat.S_IMODE(os.stat(mounted / "program").st_mode) == 0o777
+    capability = bytes.fromhex("00000002" + "00040000" + "00" * 12)  # cap_net_bind_service
+    os.setxattr(mounted / "program", "security.capability", capability)
+    assert os.getxattr(mounted / "program", "security.capability") == capability
+    with open(mounted / "program", "a", encoding="utf-8") as file:
+        file.write("z")
+    fails(errno.ENODATA, os.getxattr, mounted / "program", "security.capability")
     volume.remount()
     assert stat.S_IMODE(os.stat(mounted / "program").st_mode) == 0o777
     assert stat.S_IMODE(os.stat(mounted / "group").st_mode) == 0o2775
