@@ -3,12 +3,14 @@
 //   auto mount = PENSTOCK_TRY(mount::Mount::start(host, "train", "/mnt/train", {}));
 //   PENSTOCK_TRY(mount->serve());                 // until it is unmounted
 //
-// What programs may rely on is in docs/SEMANTICS.md. In short: what POSIX says, with three promises.
-// What close() or a write through O_SYNC returned survives the death of this process; what fsync()
-// returned survives a power cut; a file that cannot be read as it was written gives EIO.
+// What programs may rely on is in docs/SEMANTICS.md. In short: what POSIX says, with three
+// promises. What close() or a write through O_SYNC returned survives the death of this process;
+// what fsync() returned survives a power cut; a file that cannot be read as it was written gives
+// EIO.
 //
-// Kernel caches. Everything that changes a live volume comes through its one mount, so the kernel may
-// keep names, attributes and pages for as long as it likes. A past version never changes at all.
+// Kernel caches. Everything that changes a live volume comes through its one mount, so the kernel
+// may keep names, attributes and pages for as long as it likes. A past version never changes at
+// all.
 // Threads: all calls from any thread; serve() once.
 #pragma once
 
@@ -26,7 +28,8 @@
 
 namespace penstock::mount {
 
-// When reading a file sets its time of access. Reads that the kernel answers from its own memory never do.
+// When reading a file sets its time of access. Reads that the kernel answers from its own memory
+// never do.
 enum class AccessTimes : uint8_t {
   kNever,     // noatime
   kRelative,  // relatime: when it is older than the last change, or a day
@@ -43,8 +46,8 @@ struct MountOptions {
   std::optional<uint32_t> gid = std::nullopt;
   bool acl =
       false;  // POSIX ACLs. They cost a request for each file whose permissions are looked at.
-  // Every write(2) is in the journal before it returns. Otherwise the kernel gathers writes, and close()
-  // and fsync() wait for them: several times faster for small ones.
+  // Every write(2) is in the journal before it returns. Otherwise the kernel gathers writes, and
+  // close() and fsync() wait for them: several times faster for small ones.
   bool write_through = false;
   bool no_exec = false;
   bool no_suid = false;       // Always, where the user is not root.
@@ -57,8 +60,8 @@ struct MountOptions {
 
 class Mount {
  public:
-  // `volume` of the host appears in `directory`, which exists. From there on programs wait for serve().
-  // kPermission where FUSE is missing or not allowed; the message says what to do.
+  // `volume` of the host appears in `directory`, which exists. From there on programs wait for
+  // serve(). kPermission where FUSE is missing or not allowed; the message says what to do.
   static Result<std::unique_ptr<Mount>> start(std::shared_ptr<volume::Host> host,
                                               std::string_view volume, const std::string& directory,
                                               const MountOptions& options);
@@ -71,8 +74,9 @@ class Mount {
   virtual Result<void> unmount(Deadline deadline) = 0;
 };
 
-// What a mount answers about itself (getxattr of its root, JSON), and what starts draining (setxattr, by
-// root or whoever mounted it). In the name space of the system the kernel leaves to us who may.
+// What a mount answers about itself (getxattr of its root, JSON), and what starts draining
+// (setxattr, by root or whoever mounted it). In the name space of the system the kernel leaves to
+// us who may.
 inline constexpr const char* kStatusAttribute = "system.penstock.status";
 inline constexpr const char* kDrainAttribute = "system.penstock.drain";
 

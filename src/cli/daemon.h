@@ -18,7 +18,8 @@ namespace penstock::cli {
 class Daemon {
  public:
   ~Daemon();
-  // In the process that called: the exit code, once the other one is ready or has ended. In the new one: nothing.
+  // In the process that called: the exit code, once the other one is ready or has ended. In the new
+  // one: nothing.
   Result<std::optional<int>> leave();
   void ready();
 

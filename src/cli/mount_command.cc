@@ -29,7 +29,8 @@ namespace {
 
 using tune::doctor::printable;
 
-// A signal waits so long for programs to let go of the mount: at a shutdown they were told to end too.
+// A signal waits so long for programs to let go of the mount: at a shutdown they were told to end
+// too.
 constexpr auto kBusyPatience = std::chrono::seconds(5);
 
 constexpr const char* kFooter =

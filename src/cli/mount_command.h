@@ -66,8 +66,9 @@ std::optional<tune::doctor::Mount> mount_at(const std::string& directory);
 // "bash (pid 12), python3 (pid 34)": who has something open there, as far as can be seen.
 std::string users_of(const std::string& directory);
 
-// mount_helper.cc: the arguments of `penstock` for a call by mount(8): as mount.penstock or mount.fuse.penstock, or by
-// mount.fuse3 as `penstock NAME DIR -o ...`. Nothing when it is no such call.
+// mount_helper.cc: the arguments of `penstock` for a call by mount(8): as mount.penstock or
+// mount.fuse.penstock, or by mount.fuse3 as `penstock NAME DIR -o ...`. Nothing when it is no such
+// call.
 std::optional<std::vector<std::string>> mount_call(const std::vector<std::string>& words,
                                                    bool first_is_command);
 

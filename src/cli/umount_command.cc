@@ -195,7 +195,8 @@ Result<void> unmount(const std::string& directory, int flags) {
   return errno_error(failed, fmt::format("unmount {}", directory));
 }
 
-// The volume has an owner until its process has ended: whoever mounts it next should not be turned away.
+// The volume has an owner until its process has ended: whoever mounts it next should not be turned
+// away.
 class ProcessEnd {
  public:
   explicit ProcessEnd(pid_t pid)

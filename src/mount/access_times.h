@@ -1,5 +1,5 @@
-// Times of access: noted when something is read, written to the volume some seconds later, many at once.
-// One that is lost with the process was never promised.
+// Times of access: noted when something is read, written to the volume some seconds later, many at
+// once. One that is lost with the process was never promised.
 // Threads: all calls from any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// POSIX access control lists, as the kernel passes them in attributes ("system.posix_acl_access" and
-// "..._default"): a list is the mode bits said at greater length, and both must say the same.
+// POSIX access control lists, as the kernel passes them in attributes ("system.posix_acl_access"
+// and "..._default"): a list is the mode bits said at greater length, and both must say the same.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ uint32_t mode_of(const Acl& acl, uint32_t mode);
 // The list after a chmod.
 Acl with_mode(Acl acl, uint32_t mode);
 
-// What something new gets from the default list of its directory: its mode, and a list where that says more.
+// What something new gets from the default list of its directory: its mode, and a list where that
+// says more.
 struct Inherited {
   uint32_t mode = 0;
   std::optional<Acl> access;

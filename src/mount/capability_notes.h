@@ -1,4 +1,5 @@
-// Files that are known to have no capabilities (security.capability): the kernel asks before it writes to any.
+// Files that are known to have no capabilities (security.capability): the kernel asks before it
+// writes to any.
 // Threads: all calls from any thread.
 #pragma once
 

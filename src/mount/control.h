@@ -1,5 +1,5 @@
-// What a mount tells other processes about itself, and what they may ask of it, through attributes of
-// its root: the way is open to whoever sees the mount, and to nobody else.
+// What a mount tells other processes about itself, and what they may ask of it, through attributes
+// of its root: the way is open to whoever sees the mount, and to nobody else.
 // Threads: all calls from any thread. Stopping: a drain under way is given up within seconds.
 #pragma once
 

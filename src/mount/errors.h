@@ -10,8 +10,8 @@ namespace penstock::mount {
 // The errno that a program gets.
 int errno_of(const Error& error);
 
-// The same, and a line in the log where the program will only see EIO: what happened, to which inode.
-// At most a few lines a second.
+// The same, and a line in the log where the program will only see EIO: what happened, to which
+// inode. At most a few lines a second.
 int report(const Error& error, std::string_view operation, meta::Ino ino);
 
 }  // namespace penstock::mount

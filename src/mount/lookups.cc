@@ -2,19 +2,10 @@
 
 namespace penstock::mount {
 
-void Lookups::add(meta::Ino ino) {
+bool Lookups::add(meta::Ino ino) {
   Shard& shard = shard_of(ino);
   const std::lock_guard lock(shard.mutex);
-  ++shard.known[ino].count;
-}
-
-bool Lookups::lost_name(meta::Ino ino) {
-  Shard& shard = shard_of(ino);
-  const std::lock_guard lock(shard.mutex);
-  const auto found = shard.known.find(ino);
-  if (found == shard.known.end()) return true;
-  found->second.nameless = true;
-  return false;
+  return ++shard.known[ino] == 1;
 }
 
 bool Lookups::forget(meta::Ino ino, uint64_t count) {
@@ -22,13 +13,12 @@ bool Lookups::forget(meta::Ino ino, uint64_t count) {
   const std::lock_guard lock(shard.mutex);
   const auto found = shard.known.find(ino);
   if (found == shard.known.end()) return false;
-  if (found->second.count > count) {
-    found->second.count -= count;
+  if (found->second > count) {
+    found->second -= count;
     return false;
   }
-  const bool nameless = found->second.nameless;
   shard.known.erase(found);
-  return nameless;
+  return true;
 }
 
 bool Lookups::knows(meta::Ino ino) const {
@@ -37,16 +27,14 @@ bool Lookups::knows(meta::Ino ino) const {
   return shard.known.contains(ino);
 }
 
-std::vector<meta::Ino> Lookups::take_nameless() {
-  std::vector<meta::Ino> nameless;
+std::vector<meta::Ino> Lookups::take_all() {
+  std::vector<meta::Ino> all;
   for (Shard& shard : shards_) {
     const std::lock_guard lock(shard.mutex);
-    for (const auto& [ino, known] : shard.known) {
-      if (known.nameless) nameless.push_back(ino);
-    }
+    for (const auto& [ino, count] : shard.known) all.push_back(ino);
     shard.known.clear();
   }
-  return nameless;
+  return all;
 }
 
 }  // namespace penstock::mount

@@ -11,8 +11,8 @@ namespace penstock::mount {
 
 namespace {
 
-// Memory that the kernel finds by writing pages of this mount cannot be waited for by whom it would ask to write
-// them. Takes CAP_SYS_RESOURCE; without it a machine out of memory may wait longer.
+// Memory that the kernel finds by writing pages of this mount cannot be waited for by whom it would
+// ask to write them. Takes CAP_SYS_RESOURCE; without it a machine out of memory may wait longer.
 void declare_io_flusher() {
   (void)::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 }

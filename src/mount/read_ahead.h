@@ -1,7 +1,8 @@
 // Finds readers that go through a file from front to back, and says what to load before they ask.
 //
-// The kernel reads ahead by itself, but no further than a request or two: enough for a local drive, not for
-// an object store. Its requests come from several threads, so they arrive a little out of order.
+// The kernel reads ahead by itself, but no further than a request or two: enough for a local drive,
+// not for an object store. Its requests come from several threads, so they arrive a little out of
+// order.
 // Threads: all calls from any thread.
 #pragma once
 

@@ -1,8 +1,9 @@
-// What the kernel says and libfuse 3.14 does not pass on: that it leaves taking special bits (set-ID, capabilities) away
-// to us when a file is written, and for which requests.
+// What the kernel says and libfuse 3.14 does not pass on: that it leaves taking special bits
+// (set-ID, capabilities) away to us when a file is written, and for which requests.
 //
-// Without that agreement the kernel asks for the capabilities of a file before each write(2), and a write into its memory costs as
-// much as a request. The agreement is a bit in the answer to the kernel's first request.
+// Without that agreement the kernel asks for the capabilities of a file before each write(2), and a
+// write into its memory costs as much as a request. The agreement is a bit in the answer to the
+// kernel's first request.
 // Threads: read() and write() from any. What a thread has read is what it answers next.
 #pragma once
 

@@ -21,7 +21,8 @@ constexpr uint32_t kRequestBytesMax = kMiB;
 constexpr size_t kSeekers = 4;
 constexpr size_t kSeeksMax = 4096;
 constexpr uint64_t kStatBlockBytes = 512;
-// What programs take for the best size of a buffer. The kernel counts pages of files by it, so not more.
+// What programs take for the best size of a buffer. The kernel counts pages of files by it, so not
+// more.
 constexpr blksize_t kBlockBytes = 4096;
 
 timespec timespec_of(meta::Time time) {
@@ -58,12 +59,14 @@ Server::Server(volume::VolumeView& view, volume::Volume* live, Control& control,
 
 void Server::init(fuse_conn_info* connection) {
   connection->max_write = kRequestBytesMax;
-  // Reads ahead and writes behind under way at once; the default is 12, too few for an object store.
+  // Reads ahead and writes behind under way at once; the default is 12, too few for an object
+  // store.
   connection->max_background = options_.threads_max;
   connection->congestion_threshold = options_.threads_max * 3 / 4;
   connection->time_gran = 1;
   want(connection, FUSE_CAP_WRITEBACK_CACHE, live_ != nullptr && !options_.write_through);
-  // The kernel takes special bits away itself when a file is written. If we did, it would still show them.
+  // The kernel takes special bits away itself when a file is written. If we did, it would still
+  // show them.
   want(connection, FUSE_CAP_HANDLE_KILLPRIV, false);
   // As above: a truncation inside of open() would leave them.
   want(connection, FUSE_CAP_ATOMIC_O_TRUNC, false);
@@ -84,7 +87,9 @@ void Server::begin() {
 }
 
 void Server::destroy() {
-  for (const meta::Ino ino : lookups_.take_nameless()) let_go(ino);
+  for (const meta::Ino ino : lookups_.take_all()) {
+    if (live_ != nullptr) live_->let_go(ino);
+  }
 }
 
 struct stat Server::stat_of(meta::Inode inode) {
@@ -117,10 +122,11 @@ fuse_entry_param Server::entry_of(const meta::Inode& inode) {
 }
 
 void Server::reply_entry(fuse_req_t request, const meta::Inode& inode) {
+  const Result<void> told = tell_of(inode.ino);
+  if (!told.ok()) return reply_error(request, told.error(), "lookup", inode.ino);
   const fuse_entry_param entry = entry_of(inode);
-  lookups_.add(inode.ino);
   // Who asked may be gone: then the kernel does not know of it.
-  if (fuse_reply_entry(request, &entry) != 0 && lookups_.forget(inode.ino, 1)) let_go(inode.ino);
+  if (fuse_reply_entry(request, &entry) != 0) take_back(inode.ino, 1);
 }
 
 void Server::reply_attr(fuse_req_t request, const meta::Inode& inode) {

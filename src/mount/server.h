@@ -1,8 +1,8 @@
-// Answers the kernel's requests about one volume. One function for each kind of request; what it means
-// is in fuse_lowlevel.h, beside what Linux makes of it.
+// Answers the kernel's requests about one volume. One function for each kind of request; what it
+// means is in fuse_lowlevel.h, beside what Linux makes of it.
 //
-// The kernel checks permissions (default_permissions), keeps locks, and holds names, attributes and pages
-// until it is told otherwise. As all changes come from this kernel, it never has to be.
+// The kernel checks permissions (default_permissions), keeps locks, and holds names, attributes and
+// pages until it is told otherwise. As all changes come from this kernel, it never has to be.
 // Threads: requests come from many at once.
 #pragma once
 
@@ -112,8 +112,9 @@ class Server {
   Result<meta::Inode> make(meta::Ino parent, std::string_view name, const Made& made);
   void make_and_reply(fuse_req_t request, meta::Ino parent, const char* name, mode_t mode,
                       dev_t rdev, std::string_view target);
-  void lost_name(const meta::Inode& inode);
-  void let_go(meta::Ino ino);
+  // Around everything that tells the kernel of an inode: the volume keeps what it knows.
+  Result<void> tell_of(meta::Ino ino);
+  void take_back(meta::Ino ino, uint64_t count);
   void list(fuse_req_t request, meta::Ino ino, size_t size, off_t offset, bool with_attributes);
   size_t add_entry(fuse_req_t request, std::span<char> into, const meta::Entry& entry, off_t next,
                    bool with_attributes);

@@ -16,8 +16,8 @@ namespace {
 
 // As much as a reply can count, in whole pages.
 constexpr uint64_t kCopiedBytesMax = uint64_t{1} << 31;
-// How much of a file is looked at in one step when data or a hole is sought: few rows where it is dense, few
-// steps where it is empty.
+// How much of a file is looked at in one step when data or a hole is sought: few rows where it is
+// dense, few steps where it is empty.
 constexpr uint64_t kSeekFirstBytes = 64 * kMiB;
 constexpr uint64_t kSeekGrowth = 4;
 
@@ -32,8 +32,8 @@ std::span<std::byte> reply_buffer(size_t size) {
 
 void Server::open(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
   (void)ino;
-  // An open file needs nothing of us: the kernel holds the inode, and will never ask again. One request less
-  // for each open, and one for each close.
+  // An open file needs nothing of us: the kernel holds the inode, and will never ask again. One
+  // request less for each open, and one for each close.
   if (no_open_) {
     fuse_reply_err(request, ENOSYS);
     return;
@@ -45,8 +45,8 @@ void Server::open(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
 void Server::flush(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
   (void)ino;
   (void)file;
-  // The kernel has sent what was written before it asks, and each of those is in the journal: nothing
-  // is left to do, now or ever.
+  // The kernel has sent what was written before it asks, and each of those is in the journal:
+  // nothing is left to do, now or ever.
   fuse_reply_err(request, ENOSYS);
 }
 

@@ -1,5 +1,5 @@
-// What directories hold. An offset is the cookie of the entry before, moved up by the two that every directory
-// has: 1 stands after ".", 2 after "..".
+// What directories hold. An offset is the cookie of the entry before, moved up by the two that
+// every directory has: 1 stands after ".", 2 after "..".
 #include <algorithm>
 #include <cerrno>
 #include <span>
@@ -55,11 +55,11 @@ size_t Server::add_entry(fuse_req_t request, std::span<char> into, const meta::E
                                                entry.name.c_str(), &param.attr, next);
   }
   const Result<meta::Inode> inode = names().inode(entry.ino);
-  if (!inode.ok()) return 0;
+  if (!inode.ok() || !tell_of(entry.ino).ok()) return 0;
   const fuse_entry_param param = entry_of(*inode);
   const size_t taken =
       fuse_add_direntry_plus(request, into.data(), into.size(), entry.name.c_str(), &param, next);
-  if (taken <= into.size()) lookups_.add(entry.ino);
+  if (taken > into.size()) take_back(entry.ino, 1);
   return taken;
 }
 

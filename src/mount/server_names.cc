@@ -37,22 +37,25 @@ void Server::lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   fuse_reply_entry(request, &none);
 }
 
-void Server::let_go(meta::Ino ino) {
-  if (live_ == nullptr) return;
-  const Result<void> gone = live_->forget(ino);
-  // It is collected when the volume is opened next.
-  if (!gone.ok()) (void)report(gone.error(), "forget", ino);
+Result<void> Server::tell_of(meta::Ino ino) {
+  if (!lookups_.add(ino) || live_ == nullptr) return {};
+  const Result<meta::Inode> held = live_->hold(ino);
+  if (held.ok()) return {};
+  lookups_.forget(ino, 1);
+  return held.error();
+}
+
+void Server::take_back(meta::Ino ino, uint64_t count) {
+  if (lookups_.forget(ino, count) && live_ != nullptr) live_->let_go(ino);
 }
 
 void Server::forget(fuse_req_t request, fuse_ino_t ino, uint64_t count) {
-  if (lookups_.forget(ino, count)) let_go(ino);
+  take_back(ino, count);
   fuse_reply_none(request);
 }
 
 void Server::forget_multi(fuse_req_t request, size_t count, fuse_forget_data* forgets) {
-  for (const fuse_forget_data& one : std::span(forgets, count)) {
-    if (lookups_.forget(one.ino, one.nlookup)) let_go(one.ino);
-  }
+  for (const fuse_forget_data& one : std::span(forgets, count)) take_back(one.ino, one.nlookup);
   fuse_reply_none(request);
 }
 
@@ -135,11 +138,10 @@ void Server::create(fuse_req_t request, fuse_ino_t parent, const char* name, mod
   }
   if (!inode.ok()) return reply_error(request, inode.error(), "create", parent);
   file->keep_cache = 1;
+  const Result<void> told = tell_of(inode->ino);
+  if (!told.ok()) return reply_error(request, told.error(), "create", parent);
   const fuse_entry_param entry = entry_of(*inode);
-  lookups_.add(inode->ino);
-  if (fuse_reply_create(request, &entry, file) != 0 && lookups_.forget(inode->ino, 1)) {
-    let_go(inode->ino);
-  }
+  if (fuse_reply_create(request, &entry, file) != 0) take_back(inode->ino, 1);
 }
 
 void Server::link(fuse_req_t request, fuse_ino_t ino, fuse_ino_t parent, const char* name) {
@@ -149,15 +151,10 @@ void Server::link(fuse_req_t request, fuse_ino_t ino, fuse_ino_t parent, const c
   reply_entry(request, *inode);
 }
 
-void Server::lost_name(const meta::Inode& inode) {
-  if (inode.links == 0 && lookups_.lost_name(inode.ino)) let_go(inode.ino);
-}
-
 void Server::unlink(fuse_req_t request, fuse_ino_t parent, const char* name) {
   if (refuse_change(request)) return;
   const Result<meta::Inode> inode = live_->unlink(parent, name);
   if (!inode.ok()) return reply_error(request, inode.error(), "unlink", parent);
-  lost_name(*inode);
   fuse_reply_err(request, 0);
 }
 
@@ -165,7 +162,6 @@ void Server::rmdir(fuse_req_t request, fuse_ino_t parent, const char* name) {
   if (refuse_change(request)) return;
   const Result<meta::Inode> inode = live_->remove_directory(parent, name);
   if (!inode.ok()) return reply_error(request, inode.error(), "rmdir", parent);
-  lost_name(*inode);
   fuse_reply_err(request, 0);
 }
 
@@ -183,7 +179,6 @@ void Server::rename(fuse_req_t request, fuse_ino_t parent, const char* name, fus
   }
   const Result<meta::Renamed> renamed = live_->rename(parent, name, new_parent, new_name, mode);
   if (!renamed.ok()) return reply_error(request, renamed.error(), "rename", parent);
-  if (renamed->replaced) lost_name(*renamed->replaced);
   fuse_reply_err(request, 0);
 }
 

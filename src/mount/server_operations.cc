@@ -1,5 +1,5 @@
-// From C to Server. No exception may reach libfuse: what can be thrown is the end of memory, and the program
-// that asked is told.
+// From C to Server. No exception may reach libfuse: what can be thrown is the end of memory, and
+// the program that asked is told.
 #include <cerrno>
 #include <exception>
 

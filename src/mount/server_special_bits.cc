@@ -1,5 +1,5 @@
-// Set-ID bits and capabilities go when a file is written, cut or given away, as the kernel agreed with us (RequestWatch).
-// Where it did not, it does so itself.
+// Set-ID bits and capabilities go when a file is written, cut or given away, as the kernel agreed
+// with us (RequestWatch). Where it did not, it does so itself.
 #include <cerrno>
 
 #include "mount/errors.h"
@@ -34,7 +34,8 @@ Result<void> Server::drop_special_bits(meta::Ino ino, bool with_bits) {
   meta::Changes changes;
   changes.permissions = mode & 07777;
   PENSTOCK_TRY(live_->change(ino, changes));
-  // It has the old ones in mind. Only attributes: pages it is just writing are not to be waited for.
+  // It has the old ones in mind. Only attributes: pages it is just writing are not to be waited
+  // for.
   if (session_ != nullptr) fuse_lowlevel_notify_inval_inode(session_, ino, -1, 0);
   return {};
 }

@@ -1,5 +1,6 @@
-// Extended attributes. Those of the kernel's own name spaces that mean something (lists of who may do what)
-// are only taken where they are asked for; those that others ask for in vain are answered so that they stop.
+// Extended attributes. Those of the kernel's own name spaces that mean something (lists of who may
+// do what) are only taken where they are asked for; those that others ask for in vain are answered
+// so that they stop.
 #include <sys/xattr.h>
 #include <unistd.h>
 

@@ -1,8 +1,9 @@
 // When files were changed, as the kernel has it.
 //
-// The kernel that gathers writes keeps the time of the last one itself, and tells us, before or after it sends what was written: a
-// second order of things in which the time that we set when a write arrives is always wrong. Here is what the time was before; it
-// is set again when no word of the kernel's came.
+// The kernel that gathers writes keeps the time of the last one itself, and tells us, before or
+// after it sends what was written: a second order of things in which the time that we set when a
+// write arrives is always wrong. Here is what the time was before; it is set again when no word of
+// the kernel's came.
 // Threads: all calls from any thread.
 #pragma once
 
