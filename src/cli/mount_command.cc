@@ -94,16 +94,14 @@ Result<void> check_mount_point(const std::string& directory) {
 }
 
 // Who has it, where that can be told.
-Error explain_busy(const Error& error, const std::string& name) {
+Error explain_busy(const Error& error, const std::string& name, const std::string& host) {
   if (error.code != ErrorCode::kBusy) return error;
-  for (const tune::doctor::Mount& mount : penstock_mounts()) {
-    if (mount.source != name) continue;
-    return make_error(ErrorCode::kBusy,
-                      fmt::format("{0} is mounted at {1}, and a volume has one owner at a time; to "
-                                  "end that: penstock umount {1}",
-                                  name, mount.point));
-  }
-  return error;
+  const std::optional<std::string> point = mount_of_host(host);
+  if (!point) return error;
+  return make_error(ErrorCode::kBusy,
+                    fmt::format("{0} is mounted at {1}, and a volume has one owner at a time; to "
+                                "end that: penstock umount {1}",
+                                name, *point));
 }
 
 Result<meta::Version> version_at(volume::Host& host, const std::string& at) {
@@ -147,7 +145,7 @@ Result<Served> start_mount(const MountArguments& arguments, MountPlan& plan) {
   served.directory = std::filesystem::absolute(address.directory).lexically_normal().string();
   if (plan.cache) plan.host.cache = PENSTOCK_TRY(cache::Cache::open(*plan.cache));
   Result<std::shared_ptr<volume::Host>> host = volume::open_host(served.directory, plan.host);
-  if (!host.ok()) return explain_busy(host.error(), arguments.name);
+  if (!host.ok()) return explain_busy(host.error(), arguments.name, served.directory);
   served.host = std::move(*host);
   served.name = address.name;
   if (served.name.empty()) served.name = PENSTOCK_TRY(served.host->volumes()).front();

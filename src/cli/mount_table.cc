@@ -84,6 +84,28 @@ std::optional<tune::doctor::Mount> mount_at(const std::string& directory) {
   return last;
 }
 
+std::optional<std::string> mount_of_host(const std::string& directory) {
+  char real[PATH_MAX];
+  if (::realpath(directory.c_str(), real) == nullptr) return std::nullopt;
+  const std::string lock = std::string(real) + "/owner.lock";
+  for (const std::string& name : entries_of("/proc")) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string process = "/proc/" + name;
+    const auto is_lock = [&](const std::string& fd) {
+      return link_of(process + "/fd/" + fd) == lock;
+    };
+    if (std::ranges::none_of(entries_of(process + "/fd"), is_lock)) continue;
+    // Where it said that it would mount it.
+    const std::string command = read_all(process + "/cmdline");
+    for (const tune::doctor::Mount& mount : penstock_mounts()) {
+      if (command.find(std::string(1, '\0') + mount.point + '\0') != std::string::npos) {
+        return mount.point;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 Result<std::string> mount_point_path(const std::string& directory) {
   std::string trimmed = directory;
   while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();

@@ -30,7 +30,6 @@ def damage(folder):
     return count
 
 
-@pytest.mark.xfail(run=False, reason="the volume asks for a damaged frame again and again")
 def test_a_damaged_object_is_an_error_and_named_in_the_log(volume):
     volume.mount()
     (volume.folder / "file").write_bytes(os.urandom(2_000_000))
