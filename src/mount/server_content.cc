@@ -45,9 +45,12 @@ void Server::open(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
 void Server::flush(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
   (void)ino;
   (void)file;
-  // The kernel has sent what was written before it asks, and each of those is in the journal:
-  // nothing is left to do, now or ever.
-  fuse_reply_err(request, ENOSYS);
+  // The kernel has sent what was written before it asks, and each of those is in the journal. Where
+  // nothing is gathered there is nothing left to do, now or ever. But pages that it could not send
+  // because this process is gone it drops without a word: that nobody answers this request is how
+  // close() fails then.
+  const bool gathers = live_ != nullptr && !options_.write_through;
+  fuse_reply_err(request, gathers ? 0 : ENOSYS);
 }
 
 void Server::read(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset,
