@@ -20,8 +20,10 @@ void add_cache_command(CLI::App& app, Run& run);
 void add_checkpoint_command(CLI::App& app, Run& run);
 void add_doctor_command(CLI::App& app, Run& run);
 void add_load_command(CLI::App& app, Run& run);
+void add_mount_command(CLI::App& app, Run& run);
 void add_pack_command(CLI::App& app, Run& run);
 void add_sync_command(CLI::App& app, Run& run);
+void add_umount_command(CLI::App& app, Run& run);
 void add_volume_command(CLI::App& app, Run& run);
 
 }  // namespace penstock::cli

@@ -1,9 +1,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/mount_command.h"
 #include "cli/output.h"
 #include "volume/pen.h"
 
@@ -28,6 +32,20 @@ int run_guarded(const penstock::cli::Run& run) {
   }
 }
 
+// mount(8) calls us in its own way.
+void parse(CLI::App& app, int argc, char** argv) {
+  const std::vector<std::string> words(argv, argv + argc);
+  bool is_command = false;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    is_command |= argc > 1 && command->get_name() == words[1];
+  }
+  const auto call = penstock::cli::mount_call(words, is_command);
+  if (!call) return app.parse(argc, argv);
+  if (call->empty()) std::exit(penstock::cli::kExitOk);                 // mount --fake
+  std::vector<std::string> reversed(call->rbegin(), call->rend() - 1);  // As CLI11 takes them.
+  app.parse(std::move(reversed));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -50,8 +68,10 @@ int main(int argc, char** argv) {
   add_pack_command(app, run);
   add_checkpoint_command(app, run);
   add_volume_command(app, run);
+  add_mount_command(app, run);
+  add_umount_command(app, run);
   try {
-    app.parse(argc, argv);
+    parse(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     // --help and --version come this way too, and are no error; the rest is one code for scripts.
     return app.exit(error) == 0 ? kExitOk : kExitUsage;

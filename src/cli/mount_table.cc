@@ -1,0 +1,146 @@
+// What is mounted here, and who uses it.
+#include <dirent.h>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "cli/mount_command.h"
+
+namespace penstock::cli {
+
+namespace {
+
+constexpr size_t kUsersNamedMax = 5;
+
+std::string read_all(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<tune::doctor::Mount> all_mounts() {
+  return tune::doctor::parse_mountinfo(read_all("/proc/self/mountinfo"));
+}
+
+std::string link_of(const std::string& path) {
+  std::string target(PATH_MAX, '\0');
+  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+  target.resize(size < 0 ? 0 : static_cast<size_t>(size));
+  return target;
+}
+
+bool is_in(std::string_view path, std::string_view directory) {
+  return path.starts_with(directory) &&
+         (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+std::vector<std::string> entries_of(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* const directory = ::opendir(path.c_str());
+  if (directory == nullptr) return names;
+  while (const dirent* const entry = ::readdir(directory)) names.emplace_back(entry->d_name);
+  ::closedir(directory);
+  return names;
+}
+
+bool uses(const std::string& process, std::string_view directory) {
+  for (const char* const link : {"/cwd", "/root", "/exe"}) {
+    if (is_in(link_of(process + link), directory)) return true;
+  }
+  for (const std::string& fd : entries_of(process + "/fd")) {
+    if (is_in(link_of(process + "/fd/" + fd), directory)) return true;
+  }
+  const std::string maps = read_all(process + "/maps");
+  for (size_t at = maps.find(directory); at != std::string::npos;
+       at = maps.find(directory, at + 1)) {
+    const size_t end = maps.find('\n', at);
+    if (at > 0 && maps[at - 1] == ' ' &&
+        is_in(std::string_view(maps).substr(at, end - at), directory)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<tune::doctor::Mount> penstock_mounts() {
+  std::vector<tune::doctor::Mount> mounts = all_mounts();
+  std::erase_if(mounts, [](const tune::doctor::Mount& mount) { return mount.type != kMountType; });
+  return mounts;
+}
+
+std::optional<tune::doctor::Mount> mount_at(const std::string& directory) {
+  std::optional<tune::doctor::Mount> last;
+  for (tune::doctor::Mount& mount : all_mounts()) {
+    if (mount.point == directory) last = std::move(mount);
+  }
+  return last;
+}
+
+std::optional<std::string> mount_of_host(const std::string& directory) {
+  char real[PATH_MAX];
+  if (::realpath(directory.c_str(), real) == nullptr) return std::nullopt;
+  const std::string lock = std::string(real) + "/owner.lock";
+  for (const std::string& name : entries_of("/proc")) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string process = "/proc/" + name;
+    const auto is_lock = [&](const std::string& fd) {
+      return link_of(process + "/fd/" + fd) == lock;
+    };
+    if (std::ranges::none_of(entries_of(process + "/fd"), is_lock)) continue;
+    // Where it said that it would mount it.
+    const std::string command = read_all(process + "/cmdline");
+    for (const tune::doctor::Mount& mount : penstock_mounts()) {
+      if (command.find(std::string(1, '\0') + mount.point + '\0') != std::string::npos) {
+        return mount.point;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::string> mount_point_path(const std::string& directory) {
+  std::string trimmed = directory;
+  while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
+  const size_t slash = trimmed.rfind('/');
+  std::string above = slash == std::string::npos ? "." : trimmed.substr(0, slash + 1);
+  std::string last = slash == std::string::npos ? trimmed : trimmed.substr(slash + 1);
+  // A link to the directory, or "..": then all of it is asked for. A dead mount is neither.
+  const bool plain = last != "." && last != ".." && !last.empty() && link_of(trimmed).empty();
+  char real[PATH_MAX];
+  if (::realpath(plain ? above.c_str() : trimmed.c_str(), real) == nullptr) {
+    return errno_error(errno, directory);
+  }
+  std::string path = real;
+  if (!plain) return path;
+  return path == "/" ? path + last : path + "/" + last;
+}
+
+std::string users_of(const std::string& directory) {
+  std::vector<std::string> users;
+  size_t more = 0;
+  for (const std::string& name : entries_of("/proc")) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string process = "/proc/" + name;
+    if (!uses(process, directory)) continue;
+    std::string command = read_all(process + "/comm");
+    while (!command.empty() && command.back() == '\n') command.pop_back();
+    if (users.size() < kUsersNamedMax) {
+      users.push_back(fmt::format("{} (pid {})", command, name));
+    } else {
+      ++more;
+    }
+  }
+  std::string text = fmt::format("{}", fmt::join(users, ", "));
+  if (more > 0) text += fmt::format(" and {} more", more);
+  return text;
+}
+
+}  // namespace penstock::cli

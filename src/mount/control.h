@@ -1,0 +1,42 @@
+// What a mount tells other processes about itself, and what they may ask of it, through attributes
+// of its root: the way is open to whoever sees the mount, and to nobody else.
+// Threads: all calls from any thread. Stopping: a drain under way is given up within seconds.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "penstock/volume.h"
+
+namespace penstock::mount {
+
+struct MountFacts {
+  std::string volume;
+  std::string directory;
+  std::optional<meta::Version> version = std::nullopt;  // None: live.
+};
+
+class Control {
+ public:
+  Control(std::shared_ptr<volume::Host> host, MountFacts facts);
+  ~Control();
+
+  Result<std::string> status();  // JSON
+  // Begins to move all content to the store; status() says how far it is.
+  void start_drain();
+
+ private:
+  void run();
+
+  const std::shared_ptr<volume::Host> host_;
+  const MountFacts facts_;
+  std::atomic<bool> stopping_ = false;
+  std::mutex mutex_;
+  bool draining_ = false;
+  std::string drain_error_;
+  std::thread drainer_;
+};
+
+}  // namespace penstock::mount
