@@ -211,6 +211,7 @@ pid_t start_child(const std::string& directory, int& reports) {
   if (pipe(ends) != 0) return -1;
   setenv("PENSTOCK_TEST_STORE", directory.c_str(), 1);
   unsetenv("GTEST_TOTAL_SHARDS");  // Its one test is in every part.
+  unsetenv("GTEST_SHARD_INDEX");
   const char* const arguments[] = {"/proc/self/exe", "--gtest_also_run_disabled_tests",
                                    "--gtest_filter=FileStoreChild.*", "--gtest_brief=1", nullptr};
   const pid_t child = fork();
