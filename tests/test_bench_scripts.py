@@ -299,7 +299,7 @@ def test_s3_cache_benchmark_runs():
     need_s3("curl")
     before = scratch_folders()
     table = tiny_table("cache")
-    assert len(table) == 1 + 10, table
+    assert len(table) == 1 + 11, table
     assert scratch_folders() <= before
 
 
