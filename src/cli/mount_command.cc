@@ -93,17 +93,6 @@ Result<void> check_mount_point(const std::string& directory) {
   return {};
 }
 
-// Who has it, where that can be told.
-Error explain_busy(const Error& error, const std::string& name, const std::string& host) {
-  if (error.code != ErrorCode::kBusy) return error;
-  const std::optional<std::string> point = mount_of_host(host);
-  if (!point) return error;
-  return make_error(ErrorCode::kBusy,
-                    fmt::format("{0} is mounted at {1}, and a volume has one owner at a time; to "
-                                "end that: penstock umount {1}",
-                                name, *point));
-}
-
 Result<meta::Version> version_at(volume::Host& host, const std::string& at) {
   if (at.empty()) return host.commit();
   const meta::Time time = PENSTOCK_TRY(parse_time(at, time_now()));

@@ -61,6 +61,8 @@ inline constexpr const char* kMountType = "fuse.penstock";
 std::vector<tune::doctor::Mount> penstock_mounts();
 // Where the volume in this directory is mounted, by whoever owns it; nothing where that cannot be told.
 std::optional<std::string> mount_of_host(const std::string& directory);
+// An error of opening the host of a volume, with who has it, where that can be told.
+Error explain_busy(const Error& error, const std::string& name, const std::string& host);
 // Absolute, without links, even where the file system mounted there does not answer any more.
 Result<std::string> mount_point_path(const std::string& directory);
 // The last mount at exactly this path.

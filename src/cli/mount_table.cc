@@ -106,6 +106,16 @@ std::optional<std::string> mount_of_host(const std::string& directory) {
   return std::nullopt;
 }
 
+Error explain_busy(const Error& error, const std::string& name, const std::string& host) {
+  if (error.code != ErrorCode::kBusy) return error;
+  const std::optional<std::string> point = mount_of_host(host);
+  if (!point) return error;
+  return make_error(ErrorCode::kBusy,
+                    fmt::format("{0} is mounted at {1}, and a volume has one owner at a time; to "
+                                "end that: penstock umount {1}",
+                                name, *point));
+}
+
 Result<std::string> mount_point_path(const std::string& directory) {
   std::string trimmed = directory;
   while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();

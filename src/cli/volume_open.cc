@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "cli/commands.h"
+#include "cli/mount_command.h"
 #include "cli/output.h"
 #include "cli/volume_command.h"
 #include "tune/text.h"
@@ -53,7 +54,9 @@ Result<OpenVolume> open_volume(const std::string& text) {
   OpenVolume open;
   const volume::Registry registry = PENSTOCK_TRY(user_registry());
   open.address = PENSTOCK_TRY(registry.resolve(text));
-  open.host = PENSTOCK_TRY(volume::open_host(open.address.directory, {}));
+  Result<std::shared_ptr<volume::Host>> host = volume::open_host(open.address.directory, {});
+  if (!host.ok()) return explain_busy(host.error(), text, open.address.directory);
+  open.host = std::move(*host);
   open.name = open.address.name;
   if (open.name.empty()) open.name = PENSTOCK_TRY(open.host->volumes()).front();
   open.volume = PENSTOCK_TRY(open.host->open(open.name));

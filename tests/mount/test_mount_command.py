@@ -71,6 +71,8 @@ def test_a_second_mount_says_who_has_it(volume, tmp_path):
     assert f"penstock umount {volume.folder}" in done.stderr
     done = volume.run("mount", volume.name, volume.folder, check=False)
     assert done.returncode == 1 and "mounted already" in done.stderr
+    done = volume.run("volume", "show", volume.name, check=False)
+    assert done.returncode == 1 and f"penstock umount {volume.folder}" in done.stderr
 
 
 def test_a_busy_unmount_says_by_whom(volume):
