@@ -96,7 +96,7 @@ def test_a_volume_is_made_listed_shown_changed_and_deleted(volumes):
         (["show", "/nowhere/at/all"], 1, "there is no volume in"),
         (["set", "train", "--retention", "soon"], 2, "--retention"),
         (["clone", "train", "copy", "--at", "yesterday"], 2, "is no time"),
-        (["clone", "train", "copy", "--at", "2020-01-01"], 1, "has nothing of 2020-01-01"),
+        (["clone", "train", "copy", "--at", "2020-01-01"], 1, "nothing is left of 2020-01-01"),
         (["clone", "train", "train"], 1, "already"),
     ],
 )

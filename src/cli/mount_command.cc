@@ -93,19 +93,6 @@ Result<void> check_mount_point(const std::string& directory) {
   return {};
 }
 
-Result<meta::Version> version_at(volume::Host& host, const std::string& at) {
-  if (at.empty()) return host.commit();
-  const meta::Time time = PENSTOCK_TRY(parse_time(at, time_now()));
-  const Result<meta::Version> version = host.database().version_at(time);
-  if (!version.ok() && version.error().code == ErrorCode::kNotFound) {
-    return make_error(ErrorCode::kNotFound,
-                      fmt::format("--at: nothing is left of {}: the volume is younger, or its "
-                                  "retention is over (penstock volume set --retention)",
-                                  format_time(time)));
-  }
-  return version;
-}
-
 // The drive that the blocks lie on, unless they lie elsewhere.
 std::function<std::optional<io::SpaceInfo>()> space_of(const std::string& store,
                                                        const std::string& directory) {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "penstock/volume.h"
 #include "volume/registry.h"
 
@@ -50,6 +52,7 @@ int run_volume_clone(const VolumeArguments& arguments);
 // Says what went wrong with `penstock volume VERB`, and the exit code that fits.
 int fail_volume(std::string_view verb, const Error& error);
 int print_volume(std::string_view verb, std::string_view text, int exit_code);
+std::string json_text(const nlohmann::json& json);
 
 // A volume and its host, taken over for this command.
 struct OpenVolume {
@@ -60,6 +63,8 @@ struct OpenVolume {
 };
 Result<OpenVolume> open_volume(const std::string& text);
 Result<volume::Registry> user_registry();
+// The version of a time as below; empty: the one that is committed for it now. kNotFound says why.
+Result<meta::Version> version_at(volume::Host& host, const std::string& at);
 
 // "2026-11-14 09:00", "2026-11-14T09:00:05", "3h" (ago): nanoseconds since 1970.
 Result<meta::Time> parse_time(std::string_view text, meta::Time now);

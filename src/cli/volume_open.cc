@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/mount_command.h"
@@ -63,6 +64,10 @@ Result<OpenVolume> open_volume(const std::string& text) {
   return open;
 }
 
+std::string json_text(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 meta::Time time_now() {
   return std::chrono::duration_cast<Nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -82,6 +87,19 @@ Result<meta::Time> parse_time(std::string_view text, meta::Time now) {
 
 std::string format_time(meta::Time time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<time_t>(time / kSecond)));
+}
+
+Result<meta::Version> version_at(volume::Host& host, const std::string& at) {
+  if (at.empty()) return host.commit();
+  const meta::Time time = PENSTOCK_TRY(parse_time(at, time_now()));
+  const Result<meta::Version> version = host.database().version_at(time);
+  if (!version.ok() && version.error().code == ErrorCode::kNotFound) {
+    return make_error(ErrorCode::kNotFound,
+                      fmt::format("--at: nothing is left of {}: the volume is younger, or its "
+                                  "retention is over (penstock volume set --retention)",
+                                  format_time(time)));
+  }
+  return version;
 }
 
 Result<std::optional<Nanoseconds>> parse_retention(std::string_view text) {

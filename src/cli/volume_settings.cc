@@ -16,10 +16,6 @@ namespace {
 
 using tune::doctor::printable;
 
-std::string dump(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
 Result<void> read_settings(const VolumeArguments& arguments, volume::NewVolume& made) {
   if (!arguments.compression.empty()) {
     made.codec = PENSTOCK_TRY(codec::parse_codec(arguments.compression));
@@ -201,7 +197,7 @@ int run_volume_create(const VolumeArguments& arguments) {
   const Result<std::string> directory = create(arguments);
   if (!directory.ok()) return fail_volume("create", directory.error());
   if (arguments.json) {
-    return print_volume("create", dump({{"schema", 1}, {"directory", *directory}}), kExitOk);
+    return print_volume("create", json_text({{"schema", 1}, {"directory", *directory}}), kExitOk);
   }
   return print_volume("create",
                       fmt::format("made {}; now: penstock mount {} DIR\n", printable(*directory),
@@ -215,7 +211,7 @@ int run_volume_list(const VolumeArguments& arguments) {
   const Result<std::vector<std::string>> names = registry->names();
   if (!names.ok()) return fail_volume("list", names.error());
   if (arguments.json) {
-    return print_volume("list", dump({{"schema", 1}, {"volumes", *names}}), kExitOk);
+    return print_volume("list", json_text({{"schema", 1}, {"volumes", *names}}), kExitOk);
   }
   std::string text;
   for (const std::string& name : *names) text += printable(name) + "\n";
@@ -226,7 +222,7 @@ int run_volume_list(const VolumeArguments& arguments) {
 int run_volume_show(const VolumeArguments& arguments) {
   const Result<Shown> shown = look_at(arguments.name);
   if (!shown.ok()) return fail_volume("show", shown.error());
-  return print_volume("show", arguments.json ? dump(render_json(*shown)) : render_text(*shown),
+  return print_volume("show", arguments.json ? json_text(render_json(*shown)) : render_text(*shown),
                       kExitOk);
 }
 

@@ -16,25 +16,6 @@ namespace {
 
 using tune::doctor::printable;
 
-std::string dump(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-// kLive when no time was given.
-Result<meta::Version> version_of(const OpenVolume& open, const std::string& at) {
-  if (at.empty()) return open.host->commit();
-  const meta::Time time = PENSTOCK_TRY(parse_time(at, time_now()));
-  const Result<meta::Version> version = open.host->database().version_at(time);
-  if (!version.ok() && version.error().code == ErrorCode::kNotFound) {
-    return make_error(ErrorCode::kNotFound,
-                      fmt::format("'{}' has nothing of {}: it is younger, or its retention ({}) is "
-                                  "over",
-                                  open.name, format_time(time),
-                                  format_retention(open.volume->settings().retention)));
-  }
-  return version;
-}
-
 Result<volume::GcReport> collect(const VolumeArguments& arguments) {
   const std::stop_token cancel = stop_on_interrupt();
   const OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
@@ -103,12 +84,12 @@ Result<std::string> snapshot(const VolumeArguments& arguments) {
                       {"version", one.version},
                       {"time", static_cast<double>(one.time) / 1e9}});
     }
-    return arguments.json ? dump({{"schema", 1}, {"snapshots", std::move(json)}}) : text;
+    return arguments.json ? json_text({{"schema", 1}, {"snapshots", std::move(json)}}) : text;
   }
   if (arguments.remove) {
     PENSTOCK_TRY(database.remove_snapshot(open.name, arguments.other));
   } else {
-    const meta::Version version = PENSTOCK_TRY(version_of(open, arguments.at));
+    const meta::Version version = PENSTOCK_TRY(version_at(*open.host, arguments.at));
     PENSTOCK_TRY(database.make_snapshot(open.name, arguments.other, version));
   }
   PENSTOCK_TRY(open.host->commit());
@@ -119,7 +100,7 @@ Result<void> clone(const VolumeArguments& arguments) {
   const OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
   const volume::Registry registry = PENSTOCK_TRY(user_registry());
   PENSTOCK_TRY(registry.new_directory(arguments.other));  // Before the work is done.
-  const meta::Version version = PENSTOCK_TRY(version_of(open, arguments.at));
+  const meta::Version version = PENSTOCK_TRY(version_at(*open.host, arguments.at));
   PENSTOCK_TRY(open.host->clone(open.name, version, arguments.other));
   return registry.add_alias(arguments.other, {open.address.directory, arguments.other});
 }
@@ -137,14 +118,14 @@ int run_volume_gc(const VolumeArguments& arguments) {
                                {"moved_bytes", report->moved_bytes},
                                {"rows", report->rows},
                                {"dry_run", arguments.dry_run}};
-  return print_volume("gc", arguments.json ? dump(json) : gc_text(*report, arguments.dry_run),
+  return print_volume("gc", arguments.json ? json_text(json) : gc_text(*report, arguments.dry_run),
                       kExitOk);
 }
 
 int run_volume_fsck(const VolumeArguments& arguments) {
   const Result<volume::FsckReport> report = check(arguments);
   if (!report.ok()) return fail_volume("fsck", report.error());
-  return print_volume("fsck", arguments.json ? dump(fsck_json(*report)) : fsck_text(*report),
+  return print_volume("fsck", arguments.json ? json_text(fsck_json(*report)) : fsck_text(*report),
                       report->findings.empty() ? kExitOk : kExitFailed);
 }
 

@@ -8,10 +8,10 @@
 #include <fmt/core.h>
 
 #include <cstring>
-#include <random>
 
 #include "base/log.h"
 #include "volume/host.h"
+#include "volume/registry.h"
 #include "volume/volume.h"
 
 namespace penstock::volume {
@@ -28,36 +28,6 @@ constexpr uint64_t kMarkerBytesMax = 4096;
 constexpr uint64_t kMemoryBytesMin = 64 * kMiB;
 constexpr uint64_t kLoadMemory = 12 * kMiB;  // That a load may take, with what readers hold.
 
-VolumeUuid random_uuid() {
-  std::random_device device;
-  VolumeUuid uuid;
-  for (std::byte& byte : uuid) byte = static_cast<std::byte>(device());
-  uuid[6] = (uuid[6] & std::byte{0x0f}) | std::byte{0x40};
-  uuid[8] = (uuid[8] & std::byte{0x3f}) | std::byte{0x80};
-  return uuid;
-}
-
-std::string hex_of(const VolumeUuid& uuid) {
-  std::string text;
-  for (const std::byte byte : uuid) text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-  return text;
-}
-
-std::optional<VolumeUuid> uuid_of(std::string_view hex) {
-  VolumeUuid uuid;
-  if (hex.size() != 2 * uuid.size()) return std::nullopt;
-  for (size_t i = 0; i < uuid.size(); ++i) {
-    unsigned value = 0;
-    for (const char c : hex.substr(2 * i, 2)) {
-      const bool decimal = c >= '0' && c <= '9';
-      if (!decimal && (c < 'a' || c > 'f')) return std::nullopt;
-      value = value * 16 + static_cast<unsigned>(decimal ? c - '0' : c - 'a' + 10);
-    }
-    uuid[i] = static_cast<std::byte>(value);
-  }
-  return uuid;
-}
-
 // The value of a line "NAME VALUE".
 std::string_view line_of(std::string_view text, std::string_view name) {
   size_t at = 0;
@@ -73,13 +43,7 @@ std::string_view line_of(std::string_view text, std::string_view name) {
 }
 
 Result<void> check_new(const NewVolume& volume) {
-  if (volume.name.empty() || volume.name.size() > 255 ||
-      volume.name.find_first_of(std::string_view("/#\0", 3)) != std::string::npos) {
-    return make_error(
-        ErrorCode::kInvalid,
-        fmt::format("'{}' is no name for a volume: 1 to 255 bytes without '/' and '#'",
-                    volume.name));
-  }
+  PENSTOCK_TRY(check_volume_name(volume.name));
   const uint64_t block = volume.block_bytes;
   if (block < 64 * kKiB || block > 16 * kMiB || (block & (block - 1)) != 0) {
     return make_error(ErrorCode::kInvalid,
@@ -137,7 +101,7 @@ Result<void> HostImpl::make(const NewVolume& volume) {
   PENSTOCK_TRY(open_parts({.create = settings, .now = now()}));
   const std::string marker =
       fmt::format("{}version 1\ncompatible 0\nread-only 0\nincompatible 0\nuuid {}\n", kMarkerTitle,
-                  hex_of(space_));
+                  uuid_text(space_));
   PENSTOCK_TRY(io::write_file_durably(fs_, path_of(kMarkerName), marker));
   PENSTOCK_TRY(fs_.sync_directory(io::parent_path(directory_)));
   start();
@@ -169,7 +133,7 @@ Result<void> HostImpl::read_marker() {
         ErrorCode::kUnsupported,
         fmt::format("the volume in {} was made by a newer version of Penstock", directory_));
   }
-  const std::optional<VolumeUuid> uuid = uuid_of(line_of(*text, "uuid"));
+  const std::optional<VolumeUuid> uuid = parse_uuid(line_of(*text, "uuid"));
   if (!uuid) return make_error(ErrorCode::kCorrupt, fmt::format("{} has no uuid", path));
   space_ = *uuid;
   return {};

@@ -43,12 +43,6 @@ Result<void> reserve(io::File& file, uint64_t bytes) {
   return {};
 }
 
-std::string volume_text(const VolumeId& volume) {
-  std::string text;
-  for (const std::byte byte : volume) text += fmt::format("{:02x}", std::to_integer<int>(byte));
-  return text;
-}
-
 }  // namespace
 
 Result<void> final_sync(const Result<void>& synced) {
@@ -117,7 +111,7 @@ Result<SegmentRef> JournalFiles::open_segment(uint64_t number) {
         ErrorCode::kInvalid,
         fmt::format("{} is of the journal of another volume, {}; this one is {}: give it "
                     "a directory of its own",
-                    path, volume_text(header->volume), volume_text(volume_)));
+                    path, uuid_text(header->volume), uuid_text(volume_)));
   }
   if (header.ok() && header->number == number) {
     segment->header = *header;

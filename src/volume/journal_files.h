@@ -46,7 +46,7 @@ struct Spare {
 class JournalFiles {
  public:
   // `fs` outlives it.
-  JournalFiles(io::FileSystem& fs, std::string directory, const VolumeId& volume)
+  JournalFiles(io::FileSystem& fs, std::string directory, const VolumeUuid& volume)
       : fs_(fs), directory_(std::move(directory)), volume_(volume) {}
 
   const std::string& directory() const { return directory_; }
@@ -84,7 +84,7 @@ class JournalFiles {
 
   io::FileSystem& fs_;
   const std::string directory_;
-  const VolumeId volume_;
+  const VolumeUuid volume_;
 };
 
 // The same failure as kIo, whatever the operating system called it: a sync that failed is final.

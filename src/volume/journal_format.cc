@@ -85,7 +85,7 @@ uint64_t total_bytes(size_t record_bytes, size_t content_bytes) {
 }
 
 uint64_t SegmentIdentity::seed(uint64_t offset) const {
-  std::array<std::byte, sizeof(VolumeId) + 3 * sizeof(uint64_t)> bytes;
+  std::array<std::byte, sizeof(VolumeUuid) + 3 * sizeof(uint64_t)> bytes;
   const std::array<uint64_t, 3> numbers = {number, salt, offset};
   std::memcpy(bytes.data(), volume.data(), volume.size());
   std::memcpy(bytes.data() + volume.size(), numbers.data(), sizeof(numbers));

@@ -12,10 +12,9 @@
 
 #include "penstock/result.h"
 #include "penstock/units.h"
+#include "volume/uuid.h"
 
 namespace penstock::volume {
-
-using VolumeId = std::array<std::byte, 16>;
 
 inline constexpr uint32_t kJournalVersion = 1;
 inline constexpr uint64_t kSegmentHeaderBytes = 4096;  // Records begin behind it.
@@ -37,7 +36,7 @@ struct SegmentHeader {
   uint32_t read_only = 0;     // Unknown ones: may be read, not written.
   uint32_t compatible = 0;    // Unknown ones can be ignored.
   uint32_t reserved = 0;
-  VolumeId volume{};
+  VolumeUuid volume{};
   uint64_t number = 0;
   uint64_t salt = 0;      // Random: nobody could have put a record that fits here before.
   uint64_t bytes = 0;     // Of the segment.
@@ -71,7 +70,7 @@ static_assert(sizeof(RecordHeader) == kRecordHeaderBytes);
 
 // Who a segment is, for the checksums of the records in it.
 struct SegmentIdentity {
-  VolumeId volume{};
+  VolumeUuid volume{};
   uint64_t number = 0;
   uint64_t salt = 0;
   uint64_t seed(uint64_t offset) const;

@@ -7,9 +7,7 @@
 namespace penstock::volume {
 
 std::string object_key_prefix(const VolumeUuid& space) {
-  std::string key;
-  for (const std::byte byte : space) key += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
-  return key + '/';
+  return uuid_text(space) + '/';
 }
 
 std::string object_key(const VolumeUuid& space, meta::ObjectId id) {

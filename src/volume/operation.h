@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "penstock/meta.h"
+#include "volume/uuid.h"
 
 namespace penstock::volume {
-
-using VolumeUuid = std::array<std::byte, 16>;
 
 struct CreateOp {
   meta::Ino parent = 0;

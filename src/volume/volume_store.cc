@@ -7,7 +7,7 @@
 #include <random>
 
 #include "store/blocking_store.h"
-#include "volume/object_format.h"
+#include "volume/uuid.h"
 #include "volume/volume_listing.h"
 
 namespace penstock::volume {
@@ -58,8 +58,7 @@ class VolumeStore final : public store::BlockingStore {
   std::string identity() const override {
     const meta::Version version = view_->names().version();
     const std::string at = version == meta::kLive ? "" : fmt::format("@{}", version);
-    const std::string uuid = object_key_prefix(view_->uuid());
-    return "pen:" + uuid.substr(0, uuid.size() - 1) + at + "/" + folder();
+    return "pen:" + uuid_text(view_->uuid()) + at + "/" + folder();
   }
 
   Result<ObjectInfo> publish(const std::string& key, meta::Ino ino, const Found& temporary,
