@@ -23,7 +23,7 @@ Control::~Control() {
   if (drainer_.joinable()) drainer_.join();
 }
 
-Result<std::string> Control::status() {
+Result<std::string> Control::status(const std::map<std::string, uint64_t>& requests) {
   const volume::HostStatus host = PENSTOCK_TRY(host_->status());
   nlohmann::ordered_json json = {
       {"volume", facts_.volume},
@@ -39,6 +39,7 @@ Result<std::string> Control::status() {
       {"stored_bytes", host.stored_bytes},
       {"live_bytes", host.live_bytes},
       {"objects", host.objects},
+      {"requests", requests},
   };
   const std::lock_guard lock(mutex_);
   json["draining"] = draining_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -23,7 +24,8 @@ class Control {
   Control(std::shared_ptr<volume::Host> host, MountFacts facts);
   ~Control();
 
-  Result<std::string> status();  // JSON
+  // JSON; `requests`: how many came of each kind.
+  Result<std::string> status(const std::map<std::string, uint64_t>& requests);
   // Begins to move all content to the store; status() says how far it is.
   void start_drain();
 

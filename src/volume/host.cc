@@ -13,7 +13,7 @@ namespace penstock::volume {
 
 namespace {
 
-constexpr uint64_t kPurgedRows = 20'000;  // With each commit, so that others get their turn.
+constexpr uint64_t kPurgedByCommit = 20'000;  // With each commit, so that others get their turn.
 constexpr int kReadAttempts = 5;
 
 }  // namespace
@@ -164,7 +164,7 @@ Result<meta::Version> HostImpl::commit() {
   {
     const Turn turn(turn_);
     PENSTOCK_TRY(check_usable(turn));
-    PENSTOCK_TRY(database_->purge(now(), kPurgedRows));
+    PENSTOCK_TRY(database_->purge(now(), kPurgedByCommit));
     PENSTOCK_TRY(forget_segments(turn));
     version = PENSTOCK_TRY(commit_turn(turn));
     released = database_->journal().sequence;
