@@ -143,9 +143,23 @@ class Mounted:
         words = ["taskset", "-c", SERVER_CORE, *(str(word) for word in command)]
         self.log = open(base / f"{self.label}.log", "ab")
         self.process = subprocess.Popen(
-            words, env={**os.environ, **env}, stdout=self.log, stderr=self.log
+            words, env=self.plain_environment() | env, stdout=self.log, stderr=self.log
         )
-        wait_until(lambda: is_mounted(self.folder), self.label)
+        try:
+            wait_until(self.is_up, self.label)
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    def plain_environment():
+        """Without what rclone takes for a reason not to start."""
+        return {key: value for key, value in os.environ.items() if key != "AWS_CA_BUNDLE"}
+
+    def is_up(self):
+        if self.process.poll() is not None:
+            raise RuntimeError(f"{self.label} ended: see {self.log.name}")
+        return is_mounted(self.folder)
 
     def close(self):
         with contextlib.suppress(RuntimeError):

@@ -75,6 +75,13 @@ struct NewVolume {
   meta::Quota quota = {};
 };
 
+// Bytes of a file where they were found: what is in memory is not copied.
+struct Pieces {
+  std::vector<std::span<const std::byte>> spans;    // In order.
+  std::vector<std::shared_ptr<const void>> owners;  // Of the memory of some of them.
+  size_t bytes = 0;                                 // In all.
+};
+
 // A state of a volume that can be read. Offsets beyond the end give 0 bytes.
 class VolumeView {
  public:
@@ -82,6 +89,9 @@ class VolumeView {
   virtual std::array<std::byte, 16> uuid() const = 0;  // Of the volume.
   virtual meta::View& names() = 0;
   virtual Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) = 0;
+  // Up to as many bytes as `scratch` has, which takes those that have to be copied.
+  virtual Result<Pieces> read_pieces(meta::Ino ino, uint64_t offset,
+                                     std::span<std::byte> scratch) = 0;
   // Begins to load what will be read.
   virtual void prefetch(meta::Ino ino, uint64_t offset, uint64_t length) = 0;
 };

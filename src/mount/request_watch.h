@@ -16,6 +16,7 @@
 #include <string>
 
 #include "mount/fuse.h"
+#include "mount/turn.h"
 
 namespace penstock::mount {
 
@@ -37,6 +38,7 @@ class RequestWatch {
 
   void look(const void* request, size_t size);
 
+  Turn turn_;
   std::atomic<uint64_t> first_{
       0};  // The number of the request that is answered with the bit, while it is.
   std::atomic<bool> agreed_ = false;

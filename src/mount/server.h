@@ -98,6 +98,8 @@ class Server {
   };
 
   meta::View& names() { return view_.names(); }
+  // The kernel gathers writes.
+  bool gathers() const { return live_ != nullptr && options_.gather_writes; }
   struct stat stat_of(meta::Inode inode);
   fuse_entry_param entry_of(const meta::Inode& inode);
   void reply_entry(fuse_req_t request, const meta::Inode& inode);

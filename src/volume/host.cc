@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "base/log.h"
 #include "volume/fsck.h"
@@ -213,18 +214,27 @@ void HostImpl::run_committer() {
 
 Result<size_t> HostImpl::read(meta::View& view, meta::Ino ino, uint64_t offset,
                               std::span<std::byte> into) {
-  Result<size_t> last = size_t{0};
+  const Pieces found = PENSTOCK_TRY(read_pieces(view, ino, offset, into));
+  size_t at = 0;
+  for (const std::span<const std::byte> piece : found.spans) {
+    if (piece.data() != into.data() + at) std::memcpy(into.data() + at, piece.data(), piece.size());
+    at += piece.size();
+  }
+  return found.bytes;
+}
+
+Result<Pieces> HostImpl::read_pieces(meta::View& view, meta::Ino ino, uint64_t offset,
+                                     std::span<std::byte> into) {
+  Result<Pieces> last = Pieces{};
   for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
     const meta::Inode inode = PENSTOCK_TRY(view.inode(ino));
-    if (offset >= inode.size) return size_t{0};
+    if (offset >= inode.size) return Pieces{};
     const auto wanted = into.first(std::min<uint64_t>(into.size(), inode.size - offset));
     const auto extents = PENSTOCK_TRY(view.extents(ino, offset, wanted.size()));
     if (PENSTOCK_TRY(view.inode(ino)).data_version != inode.data_version) continue;
-    const Result<void> done = reader_->read(extents, offset, wanted);
-    if (done.ok()) return wanted.size();
-    last = done.error();
+    last = reader_->read(extents, offset, wanted);
     // They were moved meanwhile: look again where they are.
-    if (done.error().code != ErrorCode::kNotFound) return last;
+    if (last.ok() || last.error().code != ErrorCode::kNotFound) return last;
   }
   return last;
 }

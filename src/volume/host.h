@@ -50,6 +50,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
                      uint64_t offset, std::span<const std::byte> bytes);
   Result<void> sync();
   Result<size_t> read(meta::View& view, meta::Ino ino, uint64_t offset, std::span<std::byte> into);
+  Result<Pieces> read_pieces(meta::View& view, meta::Ino ino, uint64_t offset,
+                             std::span<std::byte> scratch);
   void prefetch(meta::View& view, meta::Ino ino, uint64_t offset, uint64_t length);
   meta::Time now() const;
 
