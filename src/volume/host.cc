@@ -102,6 +102,7 @@ Result<void> HostImpl::write(meta::Namespace& names, const VolumeUuid& volume, m
         PENSTOCK_TRY(know_segment(place->segment));
         const meta::Place there = place_of(*place, bytes.size());
         PENSTOCK_TRY(apply(names, operation, std::span(&there, 1)));
+        merger_->note(volume, ino, offset, bytes.size());
         return {};
       }
       if (place.error().code == ErrorCode::kIo) return fail(turn, place.error());

@@ -15,6 +15,7 @@
 #include "volume/content_reader.h"
 #include "volume/frame_cache.h"
 #include "volume/journal.h"
+#include "volume/merger.h"
 #include "volume/mover.h"
 #include "volume/operation.h"
 
@@ -97,6 +98,7 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   std::unique_ptr<FrameCache> frames_;
   std::unique_ptr<ContentReader> reader_;
   std::unique_ptr<Packer> packer_;
+  std::unique_ptr<Merger> merger_;
   std::unique_ptr<Mover> mover_;
 
   std::mutex turn_;

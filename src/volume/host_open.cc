@@ -174,11 +174,14 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
                                                           .io_timeout = options_.io_timeout});
   packer_ = std::make_unique<Packer>(*database_, *reader_, *store_,
                                      PackerOptions{.space = space_, .codec = settings.codec});
-  mover_ = std::make_unique<Mover>(*database_, *packer_,
-                                   MoverOptions{.writeback = options_.writeback,
-                                                .io_timeout = options_.io_timeout,
-                                                .now = [this] { return now(); },
-                                                .commit = [this] { (void)commit(); }});
+  merger_ = std::make_unique<Merger>(*database_, *reader_, *packer_);
+  mover_ = std::make_unique<Mover>(
+      *database_, *packer_,
+      MoverOptions{.writeback = options_.writeback,
+                   .io_timeout = options_.io_timeout,
+                   .now = [this] { return now(); },
+                   .commit = [this] { (void)commit(); },
+                   .merge = [this](Deadline deadline) { return merger_->run(deadline); }});
   return {};
 }
 

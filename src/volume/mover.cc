@@ -76,14 +76,30 @@ void Mover::run() {
 
 Result<void> Mover::move_all(Deadline deadline) {
   const std::lock_guard moving(moving_);
+  PENSTOCK_TRY(merge_all(deadline));
   while (PENSTOCK_TRY(move_some(deadline))) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_) return {};
-    }
+    if (is_stopping()) return {};
     options_.commit();
   }
   oldest_ = 0;
+  return {};
+}
+
+bool Mover::is_stopping() {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+// What was merged need not be moved, once its small pieces are forgotten: that is with the commit
+// after the one that ends their life, unless a version that is kept still has them.
+Result<void> Mover::merge_all(Deadline deadline) {
+  if (!options_.merge) return {};
+  while (!is_stopping()) {
+    const Deadline step = std::min(deadline, deadline_in(options_.io_timeout));
+    if (PENSTOCK_TRY(options_.merge(step)) == 0) return {};
+    options_.commit();
+    options_.commit();
+  }
   return {};
 }
 

@@ -22,6 +22,9 @@ struct MoverOptions {
   Nanoseconds io_timeout = std::chrono::seconds(60);
   std::function<meta::Time()> now;
   std::function<void()> commit;  // Called when segments may be released for it.
+  // Called before content is moved, so that less is: brings small pieces together (merger.h), and
+  // says how many bytes it did.
+  std::function<Result<uint64_t>(Deadline)> merge = nullptr;
 };
 
 class Mover {
@@ -40,6 +43,8 @@ class Mover {
   meta::Time oldest() const { return oldest_; }
 
  private:
+  Result<void> merge_all(Deadline deadline);
+  bool is_stopping();
   // False: nothing was there to be moved.
   Result<bool> move_some(Deadline deadline);
   Result<std::vector<meta::Chunk>> gather();

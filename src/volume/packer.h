@@ -37,17 +37,19 @@ class Packer {
   // object is durable and the rows are changed, to be committed by the caller.
   Result<void> move(std::vector<meta::Chunk> chunks, Deadline deadline);
 
- private:
+  // An object that is being made.
   struct Pack {
     meta::ObjectId id;
     std::vector<std::byte> bytes;
-    std::vector<meta::Chunk> chunks;
-    std::vector<meta::Place> places;  // Of the chunks, in the object.
+    std::vector<meta::Place> places;  // Of what was added, in its order.
   };
-
-  Result<Pack> fill(std::vector<meta::Chunk> chunks);
+  Pack begin() { return {{database_.session(), next_number_++}, {}, {}}; }
+  Result<void> add(Pack& pack, std::span<const std::byte> raw);
+  // On return it is durable, and chunks may lie there.
   Result<void> store_pack(const Pack& pack, Deadline deadline);
-  Result<void> move_rows(const Pack& pack);
+
+ private:
+  Result<void> move_rows(const Pack& pack, const std::vector<meta::Chunk>& chunks);
 
   meta::Database& database_;
   ContentReader& reader_;
