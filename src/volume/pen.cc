@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "store/object_address.h"
 #include "volume/volume_store.h"
 
 namespace penstock::volume {
@@ -35,8 +36,10 @@ Result<std::unique_ptr<store::ObjectStore>> open_pen(std::string_view rest,
   const std::shared_ptr<Host> host = PENSTOCK_TRY(shared_host(address.directory, host_options));
   const std::string volume = address.name;
   std::shared_ptr<Volume> open = PENSTOCK_TRY(host->open(volume));
-  return make_volume_store(std::move(open),
-                           {.name = name, .folder = folder, .read_only = options.read_only});
+  const bool far = store::is_object_address(open->settings().store);
+  return make_volume_store(
+      std::move(open),
+      {.name = name, .folder = folder, .read_only = options.read_only, .shared = far});
 }
 
 }  // namespace

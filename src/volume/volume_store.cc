@@ -49,7 +49,7 @@ class VolumeStore final : public store::BlockingStore {
   ~VolumeStore() override { finish_calls(); }
 
   store::Capabilities capabilities() const override {
-    return {.writable = volume_ != nullptr && !options_.read_only, .shared = false};
+    return {.writable = volume_ != nullptr && !options_.read_only, .shared = options_.shared};
   }
   std::string description() const override {
     return "pen://" + options_.name + (options_.folder.empty() ? "" : "/" + options_.folder);
