@@ -57,7 +57,8 @@ class Admin {
 // Over a host of this process.
 std::unique_ptr<Admin> make_local_admin(std::shared_ptr<Host> host, std::string mounted_at = {});
 // What both status() and a mount tell.
-Result<VolumeStatus> volume_status(Host& host, std::string_view volume, std::string mounted_at = {});
+Result<VolumeStatus> volume_status(Host& host, std::string_view volume,
+                                   std::string mounted_at = {});
 
 // Takes the volume in this directory over for as long as the answer lives; where another process has
 // it, goes through that one. kBusy: one has it, and does not answer.

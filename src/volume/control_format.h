@@ -22,7 +22,7 @@ namespace penstock::volume::control {
 inline constexpr uint16_t kVersion = 1;
 inline constexpr size_t kHeaderBytes = 24;
 inline constexpr uint32_t kBodyBytesMax = 8 * kMiB;
-inline constexpr uint32_t kPayloadBytesMax = 4 * kMiB;
+inline constexpr uint32_t kPayloadBytesMax = kMiB;
 
 // Numbers on the wire: they stay.
 enum class Kind : uint16_t {
