@@ -19,14 +19,14 @@ namespace penstock::volume::control {
 
 // Those of kOpenStore.
 struct OpenStoreRequest {
-  std::string volume;  // Empty: the one that the host was made for.
-  std::string folder;
-  std::string name;  // For people, as in "pen://NAME".
+  std::string volume = {};  // Empty: the one that the host was made for.
+  std::string folder = {};
+  std::string name = {};  // For people, as in "pen://NAME".
   bool read_only = false;
 };
 struct OpenStoreAnswer {
-  std::string identity;
-  std::string description;
+  std::string identity = {};
+  std::string description = {};
   bool writable = false;
   bool shared = false;
 };
@@ -34,57 +34,57 @@ struct OpenStoreAnswer {
 inline constexpr int64_t kNoTimeout = -1;
 
 struct GetRequest {
-  std::string key;
+  std::string key = {};
   uint64_t offset = 0;
   uint32_t length = 0;  // Up to kPayloadBytesMax. The payload of the answer is what was read.
-  std::string if_match;
+  std::string if_match = {};
   bool bypass_cache = false;
   int64_t timeout_ns = kNoTimeout;
 };
 struct KeyRequest {  // kHead
-  std::string key;
+  std::string key = {};
   int64_t timeout_ns = kNoTimeout;
 };
 struct ListRequest {
-  std::string prefix;
+  std::string prefix = {};
   bool by_folder = false;
-  std::string start_after;
+  std::string start_after = {};
   uint32_t limit = 0;
   int64_t timeout_ns = kNoTimeout;
 };
 struct RemoveRequest {
-  std::vector<std::string> keys;
+  std::vector<std::string> keys = {};
   int64_t timeout_ns = kNoTimeout;
 };
 struct CopyRequest {
-  std::string from;
-  std::string to;
+  std::string from = {};
+  std::string to = {};
   int64_t timeout_ns = kNoTimeout;
 };
 struct TimeoutRequest {  // kFlush, kDrain
   int64_t timeout_ns = kNoTimeout;
 };
 struct PutRequest {
-  std::string key;
+  std::string key = {};
   bool if_absent = false;
-  std::optional<int64_t> mtime_ns;
-  std::optional<uint32_t> mode;
-  std::optional<uint64_t> size;
+  std::optional<int64_t> mtime_ns = {};
+  std::optional<uint32_t> mode = {};
+  std::optional<uint64_t> size = {};
   int64_t timeout_ns = kNoTimeout;
 };
 struct Nothing {};  // kPutData, kPutEnd, kVolumes, kCommit, and many answers.
 
 struct VolumeRequest {  // kStatus
-  std::string volume;
+  std::string volume = {};
 };
 struct SettingsRequest {
-  std::string volume;
-  meta::Settings settings;
+  std::string volume = {};
+  meta::Settings settings = {};
 };
 struct SnapshotRequest {  // kMakeSnapshot, kRemoveSnapshot, kClone
-  std::string volume;
-  std::string name;
-  std::optional<meta::Time> at;
+  std::string volume = {};
+  std::string name = {};
+  std::optional<meta::Time> at = {};
 };
 struct GcRequest {
   bool dry_run = false;
