@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "volume/host.h"
+#include "volume/pending_age.h"
 #include "volume/registry.h"
 #include "volume/volume.h"
 
@@ -174,11 +175,13 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
                                                           .io_timeout = options_.io_timeout});
   packer_ = std::make_unique<Packer>(*database_, *reader_, *store_,
                                      PackerOptions{.space = space_, .codec = settings.codec});
-  mover_ = std::make_unique<Mover>(*database_, *packer_,
-                                   MoverOptions{.writeback = options_.writeback,
-                                                .io_timeout = options_.io_timeout,
-                                                .now = [this] { return now(); },
-                                                .commit = [this] { (void)commit(); }});
+  mover_ = std::make_unique<Mover>(
+      *database_, *packer_,
+      MoverOptions{.writeback = options_.writeback,
+                   .io_timeout = options_.io_timeout,
+                   .now = [this] { return now(); },
+                   .oldest = [this] { return oldest_content(*database_, *journal_); },
+                   .commit = [this] { (void)commit(); }});
   return {};
 }
 
