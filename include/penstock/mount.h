@@ -8,9 +8,10 @@
 // process; what fsync() returned survives a power cut; a file that cannot be read as it was written
 // gives EIO.
 //
-// Kernel caches. Everything that changes a live volume comes through its one mount, so the kernel
-// may keep names, attributes and pages for as long as it likes. A past version never changes at
-// all.
+// Kernel caches. What programs change comes through the mount, so the kernel may keep names, attributes
+// and pages for as long as it likes. What other processes change through the owner of the volume
+// (MountOptions::changes) it is told to forget before they are answered. A past version never changes
+// at all.
 // Threads: all calls from any thread; serve() once.
 #pragma once
 
@@ -25,6 +26,10 @@
 #include "penstock/result.h"
 #include "penstock/units.h"
 #include "penstock/volume.h"
+
+namespace penstock::volume {
+class ChangeFeed;
+}
 
 namespace penstock::mount {
 
@@ -57,6 +62,8 @@ struct MountOptions {
   uint32_t threads_max = 64;  // Requests answered at once.
   // What df says where the volume has no quota: the drive of its store. Empty: it has no end.
   std::function<std::optional<io::SpaceInfo>()> space = nullptr;
+  // Where changes are told of that do not come through this mount. None: there are none.
+  std::shared_ptr<volume::ChangeFeed> changes = nullptr;
 };
 
 class Mount {

@@ -22,6 +22,7 @@
 #include "cli/volume_command.h"
 #include "penstock/io.h"
 #include "tune/text.h"
+#include "volume/owner.h"
 
 namespace penstock::cli {
 
@@ -108,7 +109,8 @@ std::function<std::optional<io::SpaceInfo>()> space_of(const std::string& store,
 struct Served {
   std::string directory;  // Of the host.
   std::string name;       // Of the volume in it.
-  std::shared_ptr<volume::Host> host;
+  std::shared_ptr<volume::Owner> owner;
+  std::shared_ptr<volume::Host> host;  // Its.
   std::unique_ptr<mount::Mount> mount;
   std::optional<meta::Version> version;
 };
@@ -120,9 +122,12 @@ Result<Served> start_mount(const MountArguments& arguments, MountPlan& plan) {
   Served served;
   served.directory = std::filesystem::absolute(address.directory).lexically_normal().string();
   if (plan.cache) plan.host.cache = PENSTOCK_TRY(cache::Cache::open(*plan.cache));
-  Result<std::shared_ptr<volume::Host>> host = volume::open_host(served.directory, plan.host);
-  if (!host.ok()) return explain_busy(host.error(), arguments.name, served.directory);
-  served.host = std::move(*host);
+  plan.mount.changes = std::make_shared<volume::ChangeFeed>();
+  Result<std::shared_ptr<volume::Owner>> owner = volume::Owner::open(
+      served.directory, plan.host, {.mounted_at = arguments.directory, .feed = plan.mount.changes});
+  if (!owner.ok()) return explain_busy(owner.error(), arguments.name, served.directory);
+  served.owner = std::move(*owner);
+  served.host = served.owner->host();
   served.name = address.name;
   if (served.name.empty()) served.name = PENSTOCK_TRY(served.host->volumes()).front();
   if (arguments.read_only || !arguments.at.empty()) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "penstock/volume.h"
+#include "volume/admin.h"
 #include "volume/registry.h"
 
 namespace penstock::cli {
@@ -54,16 +55,19 @@ int fail_volume(std::string_view verb, const Error& error);
 int print_volume(std::string_view verb, std::string_view text, int exit_code);
 std::string json_text(const nlohmann::json& json);
 
-// A volume and its host, taken over for this command.
+// A volume, taken over for this command, or asked of the process that has it.
 struct OpenVolume {
   volume::VolumeAddress address;
-  std::shared_ptr<volume::Host> host;
-  std::shared_ptr<volume::Volume> volume;
+  std::unique_ptr<volume::Admin> admin;
   std::string name;
 };
 Result<OpenVolume> open_volume(const std::string& text);
 Result<volume::Registry> user_registry();
-// The version of a time as below; empty: the one that is committed for it now. kNotFound says why.
+// A time as below; empty: none.
+Result<std::optional<meta::Time>> parse_at(const std::string& at);
+// kNotFound of a version of then says why; other errors stay.
+Error explain_at(const Error& error, const std::optional<meta::Time>& at);
+// The version of then; none: the one that is committed for it now.
 Result<meta::Version> version_at(volume::Host& host, const std::string& at);
 
 // "2026-11-14 09:00", "2026-11-14T09:00:05", "3h" (ago): nanoseconds since 1970.

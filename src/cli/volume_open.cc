@@ -55,12 +55,11 @@ Result<OpenVolume> open_volume(const std::string& text) {
   OpenVolume open;
   const volume::Registry registry = PENSTOCK_TRY(user_registry());
   open.address = PENSTOCK_TRY(registry.resolve(text));
-  Result<std::shared_ptr<volume::Host>> host = volume::open_host(open.address.directory, {});
-  if (!host.ok()) return explain_busy(host.error(), text, open.address.directory);
-  open.host = std::move(*host);
+  Result<std::unique_ptr<volume::Admin>> admin = volume::open_admin(open.address.directory, {});
+  if (!admin.ok()) return explain_busy(admin.error(), text, open.address.directory);
+  open.admin = std::move(*admin);
   open.name = open.address.name;
-  if (open.name.empty()) open.name = PENSTOCK_TRY(open.host->volumes()).front();
-  open.volume = PENSTOCK_TRY(open.host->open(open.name));
+  if (open.name.empty()) open.name = PENSTOCK_TRY(open.admin->volumes()).front();
   return open;
 }
 
@@ -89,17 +88,25 @@ std::string format_time(meta::Time time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<time_t>(time / kSecond)));
 }
 
+Result<std::optional<meta::Time>> parse_at(const std::string& at) {
+  if (at.empty()) return std::optional<meta::Time>();
+  return std::optional(PENSTOCK_TRY(parse_time(at, time_now())));
+}
+
+Error explain_at(const Error& error, const std::optional<meta::Time>& at) {
+  if (!at || error.code != ErrorCode::kNotFound) return error;
+  return make_error(ErrorCode::kNotFound,
+                    fmt::format("--at: nothing is left of {}: the volume is younger, or its "
+                                "retention is over (penstock volume set --retention)",
+                                format_time(*at)));
+}
+
 Result<meta::Version> version_at(volume::Host& host, const std::string& at) {
-  if (at.empty()) return host.commit();
-  const meta::Time time = PENSTOCK_TRY(parse_time(at, time_now()));
-  const Result<meta::Version> version = host.database().version_at(time);
-  if (!version.ok() && version.error().code == ErrorCode::kNotFound) {
-    return make_error(ErrorCode::kNotFound,
-                      fmt::format("--at: nothing is left of {}: the volume is younger, or its "
-                                  "retention is over (penstock volume set --retention)",
-                                  format_time(time)));
-  }
-  return version;
+  const std::optional<meta::Time> time = PENSTOCK_TRY(parse_at(at));
+  if (!time) return host.commit();
+  const Result<meta::Version> version = host.database().version_at(*time);
+  if (version.ok()) return version;
+  return explain_at(version.error(), time);
 }
 
 Result<std::optional<Nanoseconds>> parse_retention(std::string_view text) {

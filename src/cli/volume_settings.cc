@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/mount_command.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "cli/volume_command.h"
@@ -85,18 +86,13 @@ nlohmann::json settings_json(const meta::Settings& settings) {
 }
 
 struct Shown {
-  meta::Settings settings;
-  meta::Totals totals;
-  volume::HostStatus status;
-  std::vector<meta::Snapshot> snapshots;
+  volume::VolumeStatus volume;
   std::string directory;
 };
 
 Result<Shown> look_at(const std::string& text) {
   const OpenVolume open = PENSTOCK_TRY(open_volume(text));
-  return Shown{open.volume->settings(), PENSTOCK_TRY(open.volume->names().totals()),
-               PENSTOCK_TRY(open.host->status()),
-               PENSTOCK_TRY(open.host->database().snapshots(open.name)), open.address.directory};
+  return Shown{PENSTOCK_TRY(open.admin->status(open.name)), open.address.directory};
 }
 
 std::string quota_text(uint64_t used, uint64_t quota, bool bytes) {
@@ -106,59 +102,73 @@ std::string quota_text(uint64_t used, uint64_t quota, bool bytes) {
   return quota == 0 ? text(used) : fmt::format("{} of {}", text(used), text(quota));
 }
 
+std::string waits_text(const volume::Pending& pending) {
+  if (pending.content_bytes == 0) return "nothing";
+  std::string text = fmt::format("{} to be stored", format_size(pending.content_bytes));
+  if (pending.oldest == 0) return text;
+  const Nanoseconds age(std::max<meta::Time>(time_now() - pending.oldest, 0));
+  return text + fmt::format(", the oldest since {} ({} ago)", format_time(pending.oldest),
+                            format_duration(age));
+}
+
 std::string render_text(const Shown& shown) {
-  const meta::Settings& settings = shown.settings;
+  const meta::Settings& settings = shown.volume.settings;
+  const volume::HostStatus& status = shown.volume.host;
   std::string text = fmt::format("{}\n", printable(settings.name));
   const auto line = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<10}  {}\n", name, value);
   };
   line("holds", fmt::format("{} in {} files and directories",
-                            quota_text(shown.totals.bytes, settings.quota.bytes, true),
-                            quota_text(shown.totals.inodes, settings.quota.inodes, false)));
-  line("stored",
-       fmt::format("{} in {} objects, {} of it in use", format_size(shown.status.stored_bytes),
-                   group_digits(shown.status.objects),
-                   format_share(shown.status.live_bytes, shown.status.stored_bytes)));
-  const volume::Pending& pending = shown.status.pending;
-  line("waits", pending.content_bytes == 0
-                    ? "nothing"
-                    : fmt::format("{} to be stored", format_size(pending.content_bytes)));
-  line("version", fmt::format("{}", shown.status.version));
+                            quota_text(shown.volume.totals.bytes, settings.quota.bytes, true),
+                            quota_text(shown.volume.totals.inodes, settings.quota.inodes, false)));
+  line("stored", fmt::format("{} in {} objects, {} of it in use", format_size(status.stored_bytes),
+                             group_digits(status.objects),
+                             format_share(status.live_bytes, status.stored_bytes)));
+  line("waits", waits_text(status.pending));
+  line("version", fmt::format("{}", status.version));
   line("retention", format_retention(settings.retention));
   line("blocks", fmt::format("{}, {}", format_size(settings.block_bytes),
                              codec::codec_name(settings.codec.codec)));
   line("store", settings.store.empty() ? "beside the metadata" : printable(settings.store));
   line("directory", printable(shown.directory));
-  for (const meta::Snapshot& snapshot : shown.snapshots) {
+  if (!shown.volume.mounted_at.empty()) line("mounted", printable(shown.volume.mounted_at));
+  for (const meta::Snapshot& snapshot : shown.volume.snapshots) {
     line("snapshot", fmt::format("{} of {}", printable(snapshot.name), format_time(snapshot.time)));
   }
   return text;
 }
 
 nlohmann::json render_json(const Shown& shown) {
-  nlohmann::json json = settings_json(shown.settings);
+  const volume::HostStatus& status = shown.volume.host;
+  const meta::Time oldest = status.pending.oldest;
+  nlohmann::json json = settings_json(shown.volume.settings);
   nlohmann::json snapshots = nlohmann::json::array();
-  for (const meta::Snapshot& snapshot : shown.snapshots) {
+  for (const meta::Snapshot& snapshot : shown.volume.snapshots) {
     snapshots.push_back({{"name", snapshot.name},
                          {"version", snapshot.version},
                          {"time", static_cast<double>(snapshot.time) / 1e9}});
   }
-  json.update({{"schema", 1},
-               {"directory", shown.directory},
-               {"bytes", shown.totals.bytes},
-               {"files", shown.totals.inodes},
-               {"stored_bytes", shown.status.stored_bytes},
-               {"live_bytes", shown.status.live_bytes},
-               {"objects", shown.status.objects},
-               {"pending_bytes", shown.status.pending.content_bytes},
-               {"version", shown.status.version},
-               {"snapshots", std::move(snapshots)}});
+  json.update(
+      {{"schema", 1},
+       {"directory", shown.directory},
+       {"mounted_at", shown.volume.mounted_at.empty() ? nlohmann::json()
+                                                      : nlohmann::json(shown.volume.mounted_at)},
+       {"bytes", shown.volume.totals.bytes},
+       {"files", shown.volume.totals.inodes},
+       {"stored_bytes", status.stored_bytes},
+       {"live_bytes", status.live_bytes},
+       {"objects", status.objects},
+       {"pending_bytes", status.pending.content_bytes},
+       {"pending_since",
+        oldest == 0 ? nlohmann::json() : nlohmann::json(static_cast<double>(oldest) / 1e9)},
+       {"version", status.version},
+       {"snapshots", std::move(snapshots)}});
   return json;
 }
 
 Result<void> change(const VolumeArguments& arguments) {
   const OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
-  meta::Settings settings = open.volume->settings();
+  meta::Settings settings = PENSTOCK_TRY(open.admin->status(open.name)).settings;
   volume::NewVolume changed{.name = settings.name,
                             .codec = settings.codec,
                             .retention = settings.retention,
@@ -167,7 +177,7 @@ Result<void> change(const VolumeArguments& arguments) {
   settings.codec = changed.codec;
   settings.retention = changed.retention;
   settings.quota = changed.quota;
-  return open.host->set_settings(open.name, settings);
+  return open.admin->set_settings(open.name, settings);
 }
 
 Result<void> remove(const VolumeArguments& arguments) {
@@ -178,17 +188,19 @@ Result<void> remove(const VolumeArguments& arguments) {
                     "--yes if that is what you want",
                     arguments.name));
   }
-  OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
-  const bool last = PENSTOCK_TRY(open.host->volumes()).size() == 1;
-  PENSTOCK_TRY(open.host->remove(open.name));
-  PENSTOCK_TRY(open.host->gc({}));
-  open.volume.reset();
-  open.host.reset();
   const volume::Registry registry = PENSTOCK_TRY(user_registry());
+  const volume::VolumeAddress address = PENSTOCK_TRY(registry.resolve(arguments.name));
+  // Not through another process: whoever uses the volume is to stop that first.
+  Result<std::shared_ptr<volume::Host>> host = volume::open_host(address.directory, {});
+  if (!host.ok()) return explain_busy(host.error(), arguments.name, address.directory);
+  const std::vector<std::string> volumes = PENSTOCK_TRY((*host)->volumes());
+  PENSTOCK_TRY((*host)->remove(address.name.empty() ? volumes.front() : address.name));
+  PENSTOCK_TRY((*host)->gc({}));
+  host->reset();
   PENSTOCK_TRY(registry.remove_alias(arguments.name));
-  if (!last) return {};
+  if (volumes.size() > 1) return {};
   io::FileSystem* const fs = PENSTOCK_TRY(io::process_file_system());
-  return io::remove_tree(*fs, open.address.directory);
+  return io::remove_tree(*fs, address.directory);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using tune::doctor::printable;
 Result<volume::GcReport> collect(const VolumeArguments& arguments) {
   const std::stop_token cancel = stop_on_interrupt();
   const OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
-  return open.host->gc({.dry_run = arguments.dry_run, .cancel = cancel});
+  return open.admin->gc({.dry_run = arguments.dry_run, .cancel = cancel});
 }
 
 std::string gc_text(const volume::GcReport& report, bool dry_run) {
@@ -44,7 +44,7 @@ Result<volume::FsckReport> check(const VolumeArguments& arguments) {
     if (!line.due()) return;
     line.show(fmt::format("{}, {} verified", counted(files, "file", "files"), format_size(bytes)));
   };
-  return open.host->fsck(options);
+  return open.admin->fsck(options);
 }
 
 std::string fsck_text(const volume::FsckReport& report) {
@@ -74,11 +74,10 @@ nlohmann::json fsck_json(const volume::FsckReport& report) {
 
 Result<std::string> snapshot(const VolumeArguments& arguments) {
   const OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
-  meta::Database& database = open.host->database();
   if (arguments.list || arguments.other.empty()) {
     nlohmann::json json = nlohmann::json::array();
     std::string text;
-    for (const meta::Snapshot& one : PENSTOCK_TRY(database.snapshots(open.name))) {
+    for (const meta::Snapshot& one : PENSTOCK_TRY(open.admin->status(open.name)).snapshots) {
       text += fmt::format("{}  {}\n", format_time(one.time), printable(one.name));
       json.push_back({{"name", one.name},
                       {"version", one.version},
@@ -87,12 +86,12 @@ Result<std::string> snapshot(const VolumeArguments& arguments) {
     return arguments.json ? json_text({{"schema", 1}, {"snapshots", std::move(json)}}) : text;
   }
   if (arguments.remove) {
-    PENSTOCK_TRY(database.remove_snapshot(open.name, arguments.other));
-  } else {
-    const meta::Version version = PENSTOCK_TRY(version_at(*open.host, arguments.at));
-    PENSTOCK_TRY(database.make_snapshot(open.name, arguments.other, version));
+    PENSTOCK_TRY(open.admin->remove_snapshot(open.name, arguments.other));
+    return std::string();
   }
-  PENSTOCK_TRY(open.host->commit());
+  const std::optional<meta::Time> at = PENSTOCK_TRY(parse_at(arguments.at));
+  const Result<void> made = open.admin->make_snapshot(open.name, arguments.other, at);
+  if (!made.ok()) return explain_at(made.error(), at);
   return std::string();
 }
 
@@ -100,8 +99,9 @@ Result<void> clone(const VolumeArguments& arguments) {
   const OpenVolume open = PENSTOCK_TRY(open_volume(arguments.name));
   const volume::Registry registry = PENSTOCK_TRY(user_registry());
   PENSTOCK_TRY(registry.new_directory(arguments.other));  // Before the work is done.
-  const meta::Version version = PENSTOCK_TRY(version_at(*open.host, arguments.at));
-  PENSTOCK_TRY(open.host->clone(open.name, version, arguments.other));
+  const std::optional<meta::Time> at = PENSTOCK_TRY(parse_at(arguments.at));
+  const Result<void> made = open.admin->clone(open.name, at, arguments.other);
+  if (!made.ok()) return explain_at(made.error(), at);
   return registry.add_alias(arguments.other, {open.address.directory, arguments.other});
 }
 

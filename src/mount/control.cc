@@ -1,10 +1,9 @@
 #include "mount/control.h"
 
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
 #include "base/thread_pool.h"
+#include "volume/admin.h"
 
 namespace penstock::mount {
 
@@ -24,11 +23,13 @@ Control::~Control() {
 }
 
 Result<std::string> Control::status(const std::map<std::string, uint64_t>& requests) {
-  const volume::HostStatus host = PENSTOCK_TRY(host_->status());
+  const volume::VolumeStatus volume =
+      PENSTOCK_TRY(volume::volume_status(*host_, facts_.volume, facts_.directory));
+  const volume::HostStatus& host = volume.host;
   nlohmann::ordered_json json = {
       {"volume", facts_.volume},
-      {"directory", facts_.directory},
-      {"pid", ::getpid()},
+      {"directory", volume.mounted_at},
+      {"pid", volume.owner_pid},
       {"read_only", facts_.version.has_value()},
       {"version", facts_.version.value_or(host.version)},
       {"pending",

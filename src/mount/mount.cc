@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "mount/control.h"
+#include "mount/invalidation.h"
 #include "mount/server.h"
 #include "mount/session.h"
 
@@ -35,6 +36,12 @@ class MountImpl final : public Mount {
         directory_(std::move(directory)),
         options_(options),
         session_(directory_, options.threads_max) {}
+  ~MountImpl() override {
+    if (!invalidation_) return;
+    invalidation_->stop();
+    session_.leave();
+    invalidation_.reset();
+  }
 
   Result<void> start(std::string_view name) {
     live_ = PENSTOCK_TRY(host_->open(name));
@@ -44,10 +51,15 @@ class MountImpl final : public Mount {
     volume::VolumeView& view = past_ ? *past_ : static_cast<volume::VolumeView&>(*live_);
     server_ = std::make_unique<Server>(view, past_ ? nullptr : live_.get(), *control_, directory_,
                                        options_);
+    if (!past_ && options_.changes) {
+      invalidation_ =
+          std::make_unique<Invalidation>(options_.changes, live_->uuid(), server_->lookups());
+    }
     declare_io_flusher();
     static const fuse_custom_io io = watched_io();
     PENSTOCK_TRY(session_.mount(options_, server_operations(), server_.get(), &io));
     server_->set_session(session_.get());
+    if (invalidation_) invalidation_->start(session_.get());
     return {};
   }
 
@@ -62,6 +74,7 @@ class MountImpl final : public Mount {
   std::unique_ptr<volume::VolumeView> past_;
   std::unique_ptr<Control> control_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<Invalidation> invalidation_;
   Session session_;  // Destroyed first: it uses the others.
 };
 

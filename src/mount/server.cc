@@ -10,13 +10,16 @@
 #include "base/log.h"
 #include "mount/errors.h"
 #include "mount/kernel_read_ahead.h"
+#include "volume/change_feed.h"
 
 namespace penstock::mount {
 
 namespace {
 
-// Until the kernel needs the memory: nobody else changes anything.
+// Until the kernel needs the memory: it is told of what others change.
 constexpr double kTimeoutSeconds = 365.0 * 24 * 3600;
+// An answer that is older than a change may reach the kernel after the notice of it.
+constexpr auto kAnswersTake = std::chrono::seconds(1);
 constexpr uint32_t kRequestBytesMax = kMiB;
 constexpr size_t kSeekers = 4;
 constexpr size_t kSeeksMax = 4096;
@@ -92,6 +95,18 @@ void Server::destroy() {
   }
 }
 
+bool Server::is_hidden(meta::Ino parent, std::string_view name) const {
+  return live_ != nullptr && options_.changes &&
+         options_.changes->is_hidden(view_.uuid(), parent, name);
+}
+
+// Those of a directory others may be changing just now.
+double Server::attributes_last(uint32_t mode) const {
+  const bool unsure = S_ISDIR(mode) && live_ != nullptr && options_.changes &&
+                      options_.changes->changed_within(kAnswersTake);
+  return unsure ? 0 : kTimeoutSeconds;
+}
+
 struct stat Server::stat_of(meta::Inode inode) {
   access_.show(inode);
   if (write_times_) write_times_->show(inode);
@@ -116,7 +131,7 @@ fuse_entry_param Server::entry_of(const meta::Inode& inode) {
   fuse_entry_param entry{};
   entry.ino = inode.ino;
   entry.attr = stat_of(inode);
-  entry.attr_timeout = kTimeoutSeconds;
+  entry.attr_timeout = attributes_last(inode.mode);
   entry.entry_timeout = kTimeoutSeconds;
   return entry;
 }
@@ -131,7 +146,7 @@ void Server::reply_entry(fuse_req_t request, const meta::Inode& inode) {
 
 void Server::reply_attr(fuse_req_t request, const meta::Inode& inode) {
   const struct stat attributes = stat_of(inode);
-  fuse_reply_attr(request, &attributes, kTimeoutSeconds);
+  fuse_reply_attr(request, &attributes, attributes_last(inode.mode));
 }
 
 void Server::reply_error(fuse_req_t request, const Error& error, std::string_view operation,

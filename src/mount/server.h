@@ -2,7 +2,8 @@
 // means is in fuse_lowlevel.h, beside what Linux makes of it.
 //
 // The kernel checks permissions (default_permissions), keeps locks, and holds names, attributes and
-// pages until it is told otherwise. As all changes come from this kernel, it never has to be.
+// pages until it is told otherwise: of what others change through the owner of the volume
+// (invalidation.h). All other changes come from this kernel.
 // Threads: requests come from many at once.
 #pragma once
 
@@ -38,6 +39,7 @@ class Server {
   void destroy();
   void set_session(fuse_session* session) { session_ = session; }
   RequestWatch& watch() { return watch_; }
+  const Lookups& lookups() const { return lookups_; }
   void begin();  // Before every request.
 
   // server_names.cc
@@ -100,6 +102,9 @@ class Server {
   meta::View& names() { return view_.names(); }
   // The kernel gathers writes.
   bool gathers() const { return live_ != nullptr && options_.gather_writes; }
+  // A file that another process is still putting.
+  bool is_hidden(meta::Ino parent, std::string_view name) const;
+  double attributes_last(uint32_t mode) const;  // Seconds.
   struct stat stat_of(meta::Inode inode);
   fuse_entry_param entry_of(const meta::Inode& inode);
   void reply_entry(fuse_req_t request, const meta::Inode& inode);

@@ -89,7 +89,7 @@ void Server::list(fuse_req_t request, meta::Ino ino, size_t size, off_t offset,
       break;  // Those before are told of already; it fails when asked for more.
     }
     for (const meta::Entry& entry : *entries) {
-      add(entry, static_cast<off_t>(entry.cookie) + kAfterParent);
+      if (!is_hidden(ino, entry.name)) add(entry, static_cast<off_t>(entry.cookie) + kAfterParent);
       if (full) break;
       cookie = entry.cookie;
     }

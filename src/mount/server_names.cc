@@ -18,6 +18,7 @@
 namespace penstock::mount {
 
 Result<meta::Inode> Server::find(meta::Ino parent, std::string_view name) {
+  if (is_hidden(parent, name)) return errno_error(ENOENT, "a file that is still being put");
   if (name != ".") return names().lookup(parent, name);
   // A handle that somebody kept (open_by_handle_at): of a file as well.
   meta::Inode inode = PENSTOCK_TRY(names().inode(parent));

@@ -154,8 +154,13 @@ Session::Session(std::string directory, uint32_t threads_max)
 
 Session::~Session() {
   if (session_ == nullptr) return;
-  if (mounted_) fuse_session_unmount(session_);
+  leave();
   fuse_session_destroy(session_);
+}
+
+void Session::leave() {
+  if (mounted_) fuse_session_unmount(session_);
+  mounted_ = false;
 }
 
 Result<void> Session::mount(const MountOptions& options, const fuse_lowlevel_ops& operations,

@@ -22,6 +22,8 @@ class Session {
   Result<void> mount(const MountOptions& options, const fuse_lowlevel_ops& operations, void* server,
                      const fuse_custom_io* io);
   fuse_session* get() { return session_; }
+  // Unmounts, if it still is, and lets go of the kernel: whoever waits for it gets an error.
+  void leave();
   Result<void> serve();
   Result<void> unmount(Deadline deadline);
 

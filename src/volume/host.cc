@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "volume/fsck.h"
 #include "volume/gc.h"
+#include "volume/pending_age.h"
 #include "volume/volume.h"
 
 namespace penstock::volume {
@@ -251,7 +252,11 @@ Result<Pending> HostImpl::pending() {
     pending.content_bytes += object.live_bytes;
   }
   pending.journal_bytes = journal_->usage().bytes;
-  if (pending.content_bytes > 0) pending.oldest = mover_->oldest();
+  if (pending.content_bytes > 0) {
+    // What cannot be told does not keep the rest from being so.
+    const Result<meta::Time> oldest = oldest_content(*database_, *journal_);
+    if (oldest.ok()) pending.oldest = *oldest;
+  }
   return pending;
 }
 

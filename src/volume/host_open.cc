@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "volume/host.h"
+#include "volume/pending_age.h"
 #include "volume/registry.h"
 #include "volume/volume.h"
 
@@ -180,6 +181,7 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
       MoverOptions{.writeback = options_.writeback,
                    .io_timeout = options_.io_timeout,
                    .now = [this] { return now(); },
+                   .oldest = [this] { return oldest_content(*database_, *journal_); },
                    .commit = [this] { (void)commit(); },
                    .merge = [this](Deadline deadline) { return merger_->run(deadline); }});
   return {};

@@ -129,6 +129,9 @@ Result<void> Journal::read(const JournalPlace& place, uint64_t content_offset,
                            std::span<std::byte> into) {
   return impl_->read(place, content_offset, into);
 }
+Result<int64_t> Journal::time_of(const JournalPlace& place) {
+  return impl_->time_of(place);
+}
 Result<void> Journal::release(uint64_t sequence, const Keep& keep) {
   return impl_->release(sequence, keep);
 }

@@ -85,6 +85,8 @@ class Journal {
   // `content_offset` on. kNotFound: its segment was released; one that is being read is not used
   // again.
   Result<void> read(const JournalPlace& place, uint64_t content_offset, std::span<std::byte> into);
+  // When a record that is not released was appended, since the epoch. kNotFound as of read().
+  Result<int64_t> time_of(const JournalPlace& place);
   // Records up to this one are not needed any more: what they did is durable elsewhere, and no
   // replay will ask for them. Segments that hold only such are used again, but for the newest, and
   // for those that `keep` (asked with their number, without a lock; it must not call release())

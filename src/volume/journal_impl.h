@@ -28,6 +28,7 @@ class Journal::Impl {
                               std::span<const std::byte> content);
   Result<void> sync();
   Result<void> read(const JournalPlace& place, uint64_t content_offset, std::span<std::byte> into);
+  Result<int64_t> time_of(const JournalPlace& place);
   Result<void> release(uint64_t sequence, const Keep& keep);
   Usage usage() const;
 

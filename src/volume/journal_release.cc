@@ -124,6 +124,12 @@ Result<void> Journal::Impl::read(const JournalPlace& place, uint64_t content_off
   return reader.read(content_offset, into);
 }
 
+Result<int64_t> Journal::Impl::time_of(const JournalPlace& place) {
+  const Pin segment = PENSTOCK_TRY(pin(place.segment));
+  PlaceReader reader(*segment->file, place);
+  return PENSTOCK_TRY(reader.open(segment->identity().seed(place.offset))).time_ns;
+}
+
 Result<void> Journal::Impl::release(uint64_t sequence, const Keep& keep) {
   const Lock releasing(releasing_);
   std::vector<SegmentRef> segments = PENSTOCK_TRY(released_segments(sequence));

@@ -45,14 +45,11 @@ Result<uint64_t> Mover::waiting_bytes() {
 }
 
 bool Mover::is_due(uint64_t bytes) {
-  if (bytes == 0) {
-    oldest_ = 0;
-    return false;
-  }
-  const meta::Time now = options_.now();
-  if (oldest_ == 0) oldest_ = now;
-  return bytes >= options_.writeback.start_bytes ||
-         now - oldest_ >= options_.writeback.max_age.count();
+  if (bytes == 0) return false;
+  if (bytes >= options_.writeback.start_bytes) return true;
+  const Result<meta::Time> oldest = options_.oldest();
+  // What cannot be told is not left to wait.
+  return !oldest.ok() || options_.now() - *oldest >= options_.writeback.max_age.count();
 }
 
 void Mover::run() {
@@ -81,7 +78,6 @@ Result<void> Mover::move_all(Deadline deadline) {
     if (is_stopping()) return {};
     options_.commit();
   }
-  oldest_ = 0;
   return {};
 }
 

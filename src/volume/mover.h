@@ -3,7 +3,6 @@
 // Threads: all calls from any thread.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -21,6 +20,8 @@ struct MoverOptions {
   WritebackOptions writeback;
   Nanoseconds io_timeout = std::chrono::seconds(60);
   std::function<meta::Time()> now;
+  // Since when something waits to be moved; 0: nothing does.
+  std::function<Result<meta::Time>()> oldest;
   std::function<void()> commit;  // Called when segments may be released for it.
   // Called before content is moved, so that less is: brings small pieces together (merger.h), and
   // says how many bytes it did.
@@ -39,8 +40,6 @@ class Mover {
   void hurry();
   // What is in the journal now; here, and until the deadline.
   Result<void> move_all(Deadline deadline);
-  // Since when something waits to be moved, about; 0: nothing does.
-  meta::Time oldest() const { return oldest_; }
 
  private:
   Result<void> merge_all(Deadline deadline);
@@ -55,7 +54,6 @@ class Mover {
   meta::Database& database_;
   Packer& packer_;
   const MoverOptions options_;
-  std::atomic<meta::Time> oldest_ = 0;
   std::mutex moving_;  // One moves.
 
   std::mutex mutex_;

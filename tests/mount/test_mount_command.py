@@ -71,7 +71,7 @@ def test_a_second_mount_says_who_has_it(volume, tmp_path):
     assert f"penstock umount {volume.folder}" in done.stderr
     done = volume.run("mount", volume.name, volume.folder, check=False)
     assert done.returncode == 1 and "mounted already" in done.stderr
-    done = volume.run("volume", "show", volume.name, check=False)
+    done = volume.run("volume", "delete", volume.name, "--yes", check=False)
     assert done.returncode == 1 and f"penstock umount {volume.folder}" in done.stderr
 
 

@@ -1,0 +1,100 @@
+#include <unistd.h>
+
+#include "volume/admin.h"
+
+namespace penstock::volume {
+
+namespace {
+
+// A drain looks this often whether it is to stop.
+constexpr auto kDrainStep = std::chrono::seconds(1);
+// A version without retention goes with the next commit, unless it is held in time.
+constexpr int kPinAttempts = 5;
+
+class LocalAdmin final : public Admin {
+ public:
+  LocalAdmin(std::shared_ptr<Host> host, std::string mounted_at)
+      : host_(std::move(host)), mounted_at_(std::move(mounted_at)) {}
+
+  Result<std::vector<std::string>> volumes() override { return host_->volumes(); }
+  Result<VolumeStatus> status(std::string_view volume) override {
+    return volume_status(*host_, volume, mounted_at_);
+  }
+  Result<void> set_settings(std::string_view volume, const meta::Settings& settings) override {
+    return host_->set_settings(volume, settings);
+  }
+  Result<meta::Version> commit() override { return host_->commit(); }
+  Result<void> make_snapshot(std::string_view volume, std::string_view name,
+                             std::optional<meta::Time> at) override {
+    const std::unique_ptr<meta::Pin> pin = PENSTOCK_TRY(pin_of(at));
+    PENSTOCK_TRY(host_->database().make_snapshot(volume, name, pin->version()));
+    PENSTOCK_TRY(host_->commit());
+    return {};
+  }
+  Result<void> remove_snapshot(std::string_view volume, std::string_view name) override {
+    PENSTOCK_TRY(host_->database().remove_snapshot(volume, name));
+    PENSTOCK_TRY(host_->commit());
+    return {};
+  }
+  Result<void> clone(std::string_view volume, std::optional<meta::Time> at,
+                     std::string_view name) override {
+    const std::unique_ptr<meta::Pin> pin = PENSTOCK_TRY(pin_of(at));
+    return host_->clone(volume, pin->version(), name);
+  }
+  Result<GcReport> gc(const GcOptions& options) override { return host_->gc(options); }
+  Result<FsckReport> fsck(const FsckOptions& options) override { return host_->fsck(options); }
+  Result<void> drain(Deadline deadline, const std::function<void(const Pending&)>& progress,
+                     std::stop_token cancel) override;
+
+ private:
+  // Of the version of that time, which stays while this lives.
+  Result<std::unique_ptr<meta::Pin>> pin_of(std::optional<meta::Time> at);
+
+  const std::shared_ptr<Host> host_;
+  const std::string mounted_at_;
+};
+
+Result<std::unique_ptr<meta::Pin>> LocalAdmin::pin_of(std::optional<meta::Time> at) {
+  meta::Database& database = host_->database();
+  if (at) return database.pin(PENSTOCK_TRY(database.version_at(*at)));
+  Result<std::unique_ptr<meta::Pin>> pin = make_error(ErrorCode::kNotFound, "no version");
+  for (int attempt = 0; attempt < kPinAttempts && !pin.ok(); ++attempt) {
+    pin = database.pin(PENSTOCK_TRY(host_->commit()));
+    if (!pin.ok() && pin.error().code != ErrorCode::kNotFound) break;
+  }
+  return pin;
+}
+
+Result<void> LocalAdmin::drain(Deadline deadline,
+                               const std::function<void(const Pending&)>& progress,
+                               std::stop_token cancel) {
+  while (true) {
+    const Deadline step = std::min(deadline, deadline_in(kDrainStep));
+    const Result<void> drained = host_->drain(step, progress);
+    if (drained.ok() || drained.error().code != ErrorCode::kTimeout) return drained;
+    if (cancel.stop_requested()) {
+      return make_error(ErrorCode::kCancelled, "the caller does not wait for it any more");
+    }
+    if (std::chrono::steady_clock::now() >= deadline) return drained;
+  }
+}
+
+}  // namespace
+
+Result<VolumeStatus> volume_status(Host& host, std::string_view volume, std::string mounted_at) {
+  const std::shared_ptr<Volume> open = PENSTOCK_TRY(host.open(volume));
+  VolumeStatus status;
+  status.settings = open->settings();
+  status.totals = PENSTOCK_TRY(open->names().totals());
+  status.host = PENSTOCK_TRY(host.status());
+  status.snapshots = PENSTOCK_TRY(host.database().snapshots(volume));
+  status.owner_pid = ::getpid();
+  status.mounted_at = std::move(mounted_at);
+  return status;
+}
+
+std::unique_ptr<Admin> make_local_admin(std::shared_ptr<Host> host, std::string mounted_at) {
+  return std::make_unique<LocalAdmin>(std::move(host), std::move(mounted_at));
+}
+
+}  // namespace penstock::volume

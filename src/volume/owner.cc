@@ -1,0 +1,101 @@
+#include "volume/owner.h"
+
+#include <fmt/core.h>
+
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/log.h"
+
+namespace penstock::volume {
+
+namespace {
+
+constexpr auto kDrainStep = std::chrono::seconds(1);
+// So long others wait for a take-over at most; what is left then is moved by who takes over.
+constexpr auto kDrainBesideOthers = std::chrono::seconds(10);
+constexpr auto kReachPatience = std::chrono::seconds(5);
+constexpr auto kFirstPause = std::chrono::milliseconds(5);
+constexpr auto kLongestPause = std::chrono::milliseconds(200);
+
+struct Owners {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<Owner>> open;
+};
+
+Owners& owners() {
+  static auto* const all = new Owners;  // Its users may live until the process ends.
+  return *all;
+}
+
+Result<std::shared_ptr<Owner>> shared_owner(const std::string& directory,
+                                            const HostOptions& options) {
+  const std::lock_guard lock(owners().mutex);
+  std::weak_ptr<Owner>& known = owners().open[directory];
+  if (std::shared_ptr<Owner> owner = known.lock()) return owner;
+  std::shared_ptr<Owner> owner = PENSTOCK_TRY(Owner::open(directory, options, {}));
+  known = owner;
+  return owner;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Owner>> Owner::open(const std::string& directory, HostOptions host,
+                                           const OwnerOptions& options) {
+  std::shared_ptr<Owner> owner(new Owner);
+  // Not in the host's own end: nobody would be answered meanwhile.
+  owner->drain_on_close_ = std::exchange(host.drain_on_close, false);
+  owner->host_ = PENSTOCK_TRY(open_host(directory, host));
+  Result<std::unique_ptr<ControlServer>> server = ControlServer::start(
+      owner->host_, directory, {.mounted_at = options.mounted_at, .feed = options.feed});
+  if (server.ok()) {
+    owner->server_ = std::move(*server);
+  } else {
+    log_warn("no other process can use the volume meanwhile",
+             {{"directory", directory}, {"error", server.error().to_string()}});
+  }
+  return owner;
+}
+
+Owner::~Owner() {
+  if (drain_on_close_ && host_) drain();
+  server_.reset();
+}
+
+// Where it fails, that is what the journal is for.
+void Owner::drain() {
+  const Deadline with_others = deadline_in(kDrainBesideOthers);
+  while (true) {
+    const Result<void> drained = host_->drain(deadline_in(kDrainStep));
+    if (drained.ok() || drained.error().code != ErrorCode::kTimeout) return;
+    const bool others = server_ && server_->connections() > 0;
+    if (others && std::chrono::steady_clock::now() >= with_others) return;
+  }
+}
+
+Result<Reached> reach(const std::string& directory, const HostOptions& options) {
+  const Deadline deadline = deadline_in(kReachPatience);
+  Nanoseconds pause = kFirstPause;
+  while (true) {
+    Reached reached;
+    Result<std::shared_ptr<Owner>> owner = shared_owner(directory, options);
+    if (owner.ok()) {
+      reached.owner = std::move(*owner);
+      return reached;
+    }
+    if (owner.error().code != ErrorCode::kBusy) return owner.error();
+    Result<control::Channel> channel = control::connect_to_owner(directory);
+    if (channel.ok()) {
+      reached.channel = std::move(*channel);
+      return reached;
+    }
+    if (channel.error().code != ErrorCode::kUnavailable) return channel.error();
+    // It is about to listen, or to end.
+    if (std::chrono::steady_clock::now() >= deadline) return owner.error();
+    std::this_thread::sleep_for(pause);
+    pause = std::min<Nanoseconds>(pause * 2, kLongestPause);
+  }
+}
+
+}  // namespace penstock::volume
