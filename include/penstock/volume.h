@@ -43,8 +43,10 @@ namespace penstock::volume {
 struct WritebackOptions {
   uint64_t journal_bytes = 4 * kGiB;               // Then writers wait.
   Nanoseconds max_age = std::chrono::seconds(30);  // At the latest.
-  uint64_t start_bytes = 512 * kMiB;               // Or as soon as there is so much.
-  uint32_t parallel = 4;                           // Objects on their way at once.
+  // Or as soon as there is so much. None: half of the journal where the store is on this machine,
+  // since what is overwritten until then need not be moved; an object's worth where it is not.
+  std::optional<uint64_t> start_bytes = std::nullopt;
+  uint32_t parallel = 4;  // Objects on their way at once; 64 MiB of memory each.
 };
 
 struct HostOptions {

@@ -180,7 +180,6 @@ Result<MountPlan> plan_mount(const MountArguments& arguments) {
     return make_error(ErrorCode::kInvalid,
                       fmt::format("--writeback-max: at least {}", format_size(kJournalMin)));
   }
-  writeback.start_bytes = std::min(writeback.start_bytes, writeback.journal_bytes / 4);
   plan.cache = PENSTOCK_TRY(plan_cache(arguments));
   mount::MountOptions& mount = plan.mount;
   mount.source = arguments.name;

@@ -58,7 +58,20 @@ ContentReader::ContentReader(Journal& journal, store::ObjectStore& store, FrameC
       loads_(static_cast<ptrdiff_t>(options.loads_max)),
       pool_("volume-load", options.threads, kQueuedLoadsMax) {}
 
-Result<Pieces> ContentReader::read(std::span<const meta::Extent> extents, uint64_t offset,
+void copy_pieces(const Pieces& pieces, std::span<std::byte> into) {
+  for (const std::span<const std::byte> piece : pieces.spans) {
+    if (piece.data() != into.data()) std::memcpy(into.data(), piece.data(), piece.size());
+    into = into.subspan(piece.size());
+  }
+}
+
+Result<void> ContentReader::read(std::span<const meta::Extent> extents, uint64_t offset,
+                                 std::span<std::byte> into) {
+  copy_pieces(PENSTOCK_TRY(find(extents, offset, into)), into);
+  return {};
+}
+
+Result<Pieces> ContentReader::find(std::span<const meta::Extent> extents, uint64_t offset,
                                    std::span<std::byte> scratch) {
   PENSTOCK_TRY(start(plan(extents, offset, scratch.size()), /*one_here=*/true));
   Pieces pieces;

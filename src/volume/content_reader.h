@@ -34,8 +34,11 @@ class ContentReader {
   // range, in order. What none covers is zeros. What does not lie in a frame is put where it belongs
   // in `scratch`. kNotFound: the bytes lie elsewhere by now; ask for the extents again. kCorrupt, and
   // what stores say.
-  Result<Pieces> read(std::span<const meta::Extent> extents, uint64_t offset,
+  Result<Pieces> find(std::span<const meta::Extent> extents, uint64_t offset,
                       std::span<std::byte> scratch);
+  // The same, all of it copied.
+  Result<void> read(std::span<const meta::Extent> extents, uint64_t offset,
+                    std::span<std::byte> into);
   // Begins to load them, if they are not in memory.
   void prefetch(std::span<const meta::Extent> extents, uint64_t offset, uint64_t length);
   // All of a chunk, past the memory: for who moves it.
@@ -80,5 +83,8 @@ class ContentReader {
   std::counting_semaphore<> loads_;
   ThreadPool pool_;
 };
+
+// To where they belong in the scratch that they were found with.
+void copy_pieces(const Pieces& pieces, std::span<std::byte> into);
 
 }  // namespace penstock::volume

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/log.h"
 #include "volume/fsck.h"
@@ -217,11 +216,7 @@ void HostImpl::run_committer() {
 Result<size_t> HostImpl::read(meta::View& view, meta::Ino ino, uint64_t offset,
                               std::span<std::byte> into) {
   const Pieces found = PENSTOCK_TRY(read_pieces(view, ino, offset, into));
-  size_t at = 0;
-  for (const std::span<const std::byte> piece : found.spans) {
-    if (piece.data() != into.data() + at) std::memcpy(into.data() + at, piece.data(), piece.size());
-    at += piece.size();
-  }
+  copy_pieces(found, into);
   return found.bytes;
 }
 
@@ -234,7 +229,7 @@ Result<Pieces> HostImpl::read_pieces(meta::View& view, meta::Ino ino, uint64_t o
     const auto wanted = into.first(std::min<uint64_t>(into.size(), inode.size - offset));
     const auto extents = PENSTOCK_TRY(view.extents(ino, offset, wanted.size()));
     if (PENSTOCK_TRY(view.inode(ino)).data_version != inode.data_version) continue;
-    last = reader_->read(extents, offset, wanted);
+    last = reader_->find(extents, offset, wanted);
     // They were moved meanwhile: look again where they are.
     if (last.ok() || last.error().code != ErrorCode::kNotFound) return last;
   }

@@ -10,8 +10,32 @@ bool is_gone(const Error& error) {
 
 }  // namespace
 
+Packer::Pack Packer::begin() {
+  Pack pack{{database_.session(), next_number_++}, {}, {}};
+  const std::lock_guard lock(spare_mutex_);
+  if (spare_.empty()) return pack;
+  pack.bytes = std::move(spare_.back());
+  spare_.pop_back();
+  return pack;
+}
+
+void Packer::end(Pack pack) {
+  pack.bytes.clear();
+  const std::lock_guard lock(spare_mutex_);
+  spare_.push_back(std::move(pack.bytes));
+}
+
+void Packer::let_go_of_memory() {
+  const std::lock_guard lock(spare_mutex_);
+  spare_.clear();
+}
+
 Result<void> Packer::move(std::vector<meta::Chunk> chunks, Deadline deadline) {
   Pack pack = begin();
+  uint64_t bytes = 0;
+  for (const meta::Chunk& chunk : chunks)
+    bytes += codec::frames_bound(chunk.place.raw, kFrameBytes);
+  pack.bytes.reserve(bytes);
   std::vector<meta::Chunk> packed;
   std::vector<std::byte> raw;
   for (meta::Chunk& chunk : chunks) {
@@ -25,7 +49,9 @@ Result<void> Packer::move(std::vector<meta::Chunk> chunks, Deadline deadline) {
   }
   if (packed.empty()) return {};
   PENSTOCK_TRY(store_pack(pack, deadline));
-  return move_rows(pack, packed);
+  const Result<void> moved = move_rows(pack, packed);
+  end(std::move(pack));
+  return moved;
 }
 
 Result<void> Packer::add(Pack& pack, std::span<const std::byte> raw) {

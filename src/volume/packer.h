@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "penstock/meta.h"
@@ -30,6 +31,9 @@ class Packer {
          const PackerOptions& options)
       : database_(database), reader_(reader), store_(store), options_(options) {}
 
+  // Kept for the next objects: the system clears memory that is new, which takes long.
+  void let_go_of_memory();
+
   uint64_t pack_bytes() const { return options_.pack_bytes; }
   store::ObjectStore& store() { return store_; }
 
@@ -43,7 +47,8 @@ class Packer {
     std::vector<std::byte> bytes;
     std::vector<meta::Place> places;  // Of what was added, in its order.
   };
-  Pack begin() { return {{database_.session(), next_number_++}, {}, {}}; }
+  Pack begin();
+  void end(Pack pack);  // Its memory is used again.
   Result<void> add(Pack& pack, std::span<const std::byte> raw);
   // On return it is durable, and chunks may lie there.
   Result<void> store_pack(const Pack& pack, Deadline deadline);
@@ -56,6 +61,8 @@ class Packer {
   store::ObjectStore& store_;
   const PackerOptions options_;
   std::atomic<uint32_t> next_number_ = 1;
+  std::mutex spare_mutex_;
+  std::vector<std::vector<std::byte>> spare_;
 };
 
 }  // namespace penstock::volume
