@@ -18,6 +18,7 @@
 #include "volume/merger.h"
 #include "volume/mover.h"
 #include "volume/operation.h"
+#include "volume/read_ahead.h"
 
 namespace penstock::volume {
 
@@ -84,6 +85,7 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> know_segment(uint64_t segment);
   Result<void> forget_segments(const Turn& turn);
   Result<void> wait_for_room(Deadline deadline);
+  void load_ahead(const std::vector<meta::Extent>& extents);
   Result<Pending> pending();
   void run_committer();
 
@@ -100,6 +102,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   std::unique_ptr<Packer> packer_;
   std::unique_ptr<Merger> merger_;
   std::unique_ptr<Mover> mover_;
+
+  ReadAhead object_ahead_;
 
   std::mutex turn_;
   std::optional<Error> failed_;                                   // Under turn_.

@@ -178,11 +178,11 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
                                      PackerOptions{.space = space_, .codec = settings.codec});
   merger_ = std::make_unique<Merger>(*database_, *reader_, *packer_);
   WritebackOptions writeback = options_.writeback;
-  const bool is_near = !store::is_object_address(settings.store);
-  if (is_near && !writeback.start_bytes) writeback.start_bytes = writeback.journal_bytes / 2;
+  writeback.start_bytes = std::min(writeback.start_bytes, writeback.journal_bytes / 2);
   mover_ = std::make_unique<Mover>(
       *database_, *packer_,
       MoverOptions{.writeback = writeback,
+                   .when_settled = store::is_object_address(settings.store),
                    .io_timeout = options_.io_timeout,
                    .now = [this] { return now(); },
                    .oldest = [this] { return oldest_content(*database_, *journal_); },
