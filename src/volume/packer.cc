@@ -28,7 +28,7 @@ Result<Packer::Pack> Packer::fill(std::vector<meta::Chunk> chunks) {
     if (!read.ok() && is_gone(read.error())) continue;
     if (!read.ok()) return read.error();
     pack.places.push_back(
-        PENSTOCK_TRY(append_chunk(pack.bytes, options_.space, pack.id, raw, options_.codec)));
+        PENSTOCK_TRY(append_chunk(pack.bytes, options_.space, pack.id, raw, codec_.load())));
     pack.chunks.push_back(std::move(chunk));
   }
   return pack;

@@ -28,8 +28,14 @@ class Packer {
   // All outlive it.
   Packer(meta::Database& database, ContentReader& reader, store::ObjectStore& store,
          const PackerOptions& options)
-      : database_(database), reader_(reader), store_(store), options_(options) {}
+      : database_(database),
+        reader_(reader),
+        store_(store),
+        options_(options),
+        codec_(options.codec) {}
 
+  // Of what is packed from now on.
+  void set_codec(const codec::CodecSpec& codec) { codec_ = codec; }
   uint64_t pack_bytes() const { return options_.pack_bytes; }
   store::ObjectStore& store() { return store_; }
 
@@ -53,6 +59,7 @@ class Packer {
   ContentReader& reader_;
   store::ObjectStore& store_;
   const PackerOptions options_;
+  std::atomic<codec::CodecSpec> codec_;
   std::atomic<uint32_t> next_number_ = 1;
 };
 
