@@ -14,7 +14,7 @@
 
 #include "penstock/volume.h"
 #include "volume/owner.h"
-#include "volume/remote_store.h"
+#include "volume/pen_store.h"
 
 namespace {
 
