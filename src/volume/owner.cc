@@ -48,9 +48,10 @@ Result<void> greet(control::Link& link) {
   if (answer.ok()) return {};
   if (answer.error().code != ErrorCode::kTimeout) return answer.error();
   return make_error(
-      ErrorCode::kBusy,
+      ErrorCode::kTimeout,
       "the process that has the volume does not answer; is it stopped, or waiting for "
-      "a drive?");
+      "a drive?",
+      /*retryable=*/true);
 }
 
 }  // namespace
