@@ -18,6 +18,7 @@ struct Arguments {
   std::string before;  // Read first, and not measured.
   bool raw = false;
   bool look = false;
+  bool copy = false;
   bool verify = false;
   std::string tee;  // A file that everything is written to as well.
   std::string bytes = "64MiB";

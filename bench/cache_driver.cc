@@ -126,6 +126,7 @@ int main(int argc, char** argv) {
   CLI::App* reading = add("read", "files, a store, or a store through a cache");
   reading->add_flag("--raw", arguments.raw, "the files below a directory, directly");
   reading->add_flag("--look", arguments.look, "with --raw: checksum what was read");
+  reading->add_flag("--copy", arguments.copy, "with --raw: checksum and copy what was read");
   reading->add_option("--tee", arguments.tee,
                       "without a cache: write what was read to this file, directly");
   reading->add_option("--epochs", arguments.epochs);

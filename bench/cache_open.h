@@ -64,7 +64,7 @@ inline Result<void> use_memory(const Arguments& arguments, store::ObjectStore& s
                                const std::vector<store::ObjectInfo>& objects) {
   PatternOptions options = PENSTOCK_TRY(pattern_options(arguments));
   const std::vector<io::Buffer> buffers =
-      PENSTOCK_TRY(take_buffers(arguments.depth, options.block_bytes));
+      PENSTOCK_TRY(take_buffers(arguments.depth, options.block_bytes, /*twice=*/false));
   const auto start = [&](const Request& request, const io::Buffer& memory, ReadLoop::Done done) {
     start_get(store, objects[request.object], request, memory, std::move(done));
   };

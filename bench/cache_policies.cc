@@ -81,7 +81,7 @@ std::vector<Trace> make_traces() {
 }
 
 SimulatedTally run_ours(const Trace& trace) {
-  Cache cache(kCapacity);
+  SimulatedCache cache(kCapacity);
   SimulatedTally tally;
   for (size_t i = 0; i < trace.accesses.size(); ++i) {
     const Access& access = trace.accesses[i];

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -47,21 +48,26 @@ inline Result<RawFiles> open_raw(const std::string& directory) {
   return raw;
 }
 
-// `look`: one pass over the bytes, as whoever checks them makes.
-inline void start_raw(const RawFiles& raw, bool look, const Request& request,
+// With `look`, one pass over the bytes, as whoever checks them makes; with `copy` also one to where
+// nobody else writes, as whoever gives up a drive that hangs makes: it has the memory that was read
+// into. The second half of the buffer stands for that.
+inline void start_raw(const RawFiles& raw, bool look, bool copy, const Request& request,
                       const io::Buffer& memory, ReadLoop::Done done) {
   const uint64_t begin = request.offset / kBlock * kBlock;
   const uint64_t end = (request.offset + request.length + kBlock - 1) / kBlock * kBlock;
   const size_t before = request.offset - begin;
   raw.files[request.object]->submit(io::IoRequest::read(
       begin, memory.slice(0, end - begin),
-      [&request, &memory, look, before, done = std::move(done)](Result<size_t> got) {
+      [&request, &memory, look, copy, before, done = std::move(done)](Result<size_t> got) {
         if (!got.ok()) return done(got.error());
         const size_t wanted = std::min(request.length, *got - std::min(*got, before));
         const std::span<const std::byte> bytes = memory.bytes().subspan(before, wanted);
         static std::atomic<uint64_t> seen;  // Or the pass would be left out.
-        if (look) seen.fetch_xor(codec::hash_bytes(bytes), std::memory_order_relaxed);
-        done(bytes);
+        if (look || copy) seen.fetch_xor(codec::hash_bytes(bytes), std::memory_order_relaxed);
+        if (!copy) return done(bytes);
+        const std::span<std::byte> kept = memory.bytes().subspan(memory.bytes().size() / 2);
+        std::memcpy(kept.data(), bytes.data(), wanted);
+        done(std::span<const std::byte>(kept.first(wanted)));
       }));
 }
 
@@ -101,13 +107,13 @@ inline std::vector<uint64_t> sizes_of(const std::vector<store::ObjectInfo>& obje
   return sizes;
 }
 
-inline Result<std::vector<io::Buffer>> take_buffers(size_t count, size_t block_bytes) {
+inline Result<std::vector<io::Buffer>> take_buffers(size_t count, size_t block_bytes, bool twice) {
   io::LocalFileSystem* fs = PENSTOCK_TRY(io::process_file_system());
   const auto memory = PENSTOCK_TRY(
       io::BufferProvider::create({.budget_bytes = 4 * kGiB, .registrar = fs->registrar()}));
   std::vector<io::Buffer> buffers;
   for (size_t i = 0; i < count; ++i) {
-    buffers.push_back(PENSTOCK_TRY(memory->take(block_bytes + 2 * kBlock)));
+    buffers.push_back(PENSTOCK_TRY(memory->take((block_bytes + 2 * kBlock) * (twice ? 2 : 1))));
   }
   return buffers;
 }
@@ -167,7 +173,7 @@ inline Result<void> read_epochs(const Arguments& arguments, const Target& target
                                 const std::shared_ptr<cache::Cache>& cache) {
   PatternOptions options = PENSTOCK_TRY(pattern_options(arguments));
   const std::vector<io::Buffer> buffers =
-      PENSTOCK_TRY(take_buffers(arguments.depth, options.block_bytes));
+      PENSTOCK_TRY(take_buffers(arguments.depth, options.block_bytes, arguments.copy));
   if (!arguments.before.empty()) PENSTOCK_TRY(read_before(arguments, buffers, cache));
   const cache::CacheStats begun = cache != nullptr ? cache->stats() : cache::CacheStats{};
   fmt::print("{{\"epochs\": [");
@@ -188,10 +194,10 @@ inline Result<void> read_epochs(const Arguments& arguments, const Target& target
 
 inline Result<void> read_raw(const Arguments& arguments) {
   const RawFiles raw = PENSTOCK_TRY(open_raw(arguments.address));
-  const Target target{raw.sizes,
-                      [&](const Request& request, const io::Buffer& memory, ReadLoop::Done done) {
-                        start_raw(raw, arguments.look, request, memory, std::move(done));
-                      }};
+  const Target target{
+      raw.sizes, [&](const Request& request, const io::Buffer& memory, ReadLoop::Done done) {
+        start_raw(raw, arguments.look, arguments.copy, request, memory, std::move(done));
+      }};
   return read_epochs(arguments, target, nullptr);
 }
 

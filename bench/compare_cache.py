@@ -112,6 +112,7 @@ def warm_rows(sizes):
             "cache": lambda turn: hit(*one_by_one),
             "direct reads": lambda turn: raw(tree, *one_by_one),
             "direct reads, checksummed": lambda turn: raw(tree, *one_by_one, "--look"),
+            "direct reads, checksummed and copied": lambda turn: raw(tree, *one_by_one, "--copy"),
             "direct reads of the cache's files": lambda turn: raw(cache / "entries", *one_by_one),
         }
         name = f"warm sequential read of {size_text(sizes.warm)}, 1 MiB, depth 8"
@@ -125,6 +126,9 @@ def warm_rows(sizes):
             "direct reads": lambda turn: raw(tree, *anywhere, "--seed", turn),
             "direct reads, checksummed": lambda turn: raw(
                 tree, *anywhere, "--look", "--seed", turn
+            ),
+            "direct reads, checksummed and copied": lambda turn: raw(
+                tree, *anywhere, "--copy", "--seed", turn
             ),
         }
         answers = measure.rounds(unaligned, sizes.rounds)

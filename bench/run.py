@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Runs the comparisons and prints their tables: run.py [NAME...] [--update-docs]
-       run.py loader [--only ROW]... [--quick]
+       run.py loader|volumes [--only ROW]... [--quick]
 
 Results go to bench/results/NAME.json; --update-docs also writes the tables into docs/BENCHMARKS.md
 (that of cache-policies, and its plot, into docs/CACHING.md).
 Exits with 1 when a bar is missed. --tiny shows in a minute or two that cache, sync and loader run;
 figures made in that way mean nothing, and are neither kept nor judged. --only (some rows) and
---quick (one round instead of five) are for who works on the loader: nothing is kept.
+--quick (fewer rounds) are for who works on the loader or on volumes: nothing is kept.
 """
 
 import argparse
@@ -24,7 +24,9 @@ import tables
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMES = ["files", "codec", "s3", "cache-policies", "cache", "sync", "loader", "checkpoint"]
-HAVE_TINY = ["cache", "sync", "loader"]
+NAMES += ["volumes"]
+HAVE_TINY = ["cache", "sync", "loader", "volumes"]
+HAVE_PARTS = [["loader"], ["volumes"]]
 DOCS = {"cache-policies": "docs/CACHING.md"}  # The others: docs/BENCHMARKS.md.
 
 
@@ -86,8 +88,8 @@ def main():
     parser.add_argument(
         "--tiny", action="store_true", help=f"does it run? ({', '.join(HAVE_TINY)})"
     )
-    parser.add_argument("--only", action="append", metavar="ROW", help="of loader; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="loader: one round instead of five")
+    parser.add_argument("--only", action="append", metavar="ROW", help="of these; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
     arguments = parser.parse_args()
     able = HAVE_TINY if arguments.tiny else NAMES
     unknown = [name for name in arguments.names if name not in able]
@@ -97,13 +99,16 @@ def main():
     parts = {key: value for key, value in parts.items() if value}
     if parts and arguments.update_docs:
         parser.error(f"--{next(iter(parts))} makes no figures for the documentation")
-    if (arguments.only or arguments.quick) and arguments.names != ["loader"]:
-        parser.error("--only and --quick are for loader")
+    if (arguments.only or arguments.quick) and arguments.names not in HAVE_PARTS:
+        parser.error("--only and --quick are for loader and volumes")
     if arguments.only:
-        rows = importlib.import_module("compare_loader").ROWS
+        name = arguments.names[0]
+        rows = importlib.import_module(f"compare_{name}").ROWS
         unknown = [row for row in arguments.only if row not in rows]
         if unknown:
-            parser.error(f"loader has no row '{unknown[0]}': choose from {', '.join(rows)}")
+            parser.error(
+                f"{arguments.names[0]} has no row '{unknown[0]}': choose from {', '.join(rows)}"
+            )
     for number in SIGNALS:
         signal.signal(number, stop)
     names = arguments.names or able

@@ -212,6 +212,39 @@ def checkpoint_table(rows):
     return lines, all_met(rows)
 
 
+def volumes_cells(row):
+    """What ours did, the others, and how they compare."""
+    if row["unit"] == "seconds":
+        return f"{row['ours']:.1f} s", "–", "–"
+    if row["unit"] == "memory":
+        return f"{row['ours'] / 2**20:.0f} MiB", "–", "–"
+
+    def cell(label):
+        return mega(row["rates"][label]) if row["unit"] == "bytes/s" else thousands(label)
+
+    def thousands(label):
+        rate = row["rates"][label]
+        return f"{rate / 1e3:.1f} k/s" if rate >= 1e4 else f"{rate:.0f}/s"
+
+    ours = cell("penstock")
+    if "requests" in row:
+        ours += f"; {row['requests']:.2f} requests each"
+    if "stored_per_byte" in row:
+        ours += f"; stored {row['stored_per_byte']:.2f} × written"
+    others = [f"{label}: {cell(label)}" for label in row["rates"] if label != "penstock"]
+    ratios = [f"{span(value)} of {label}" for label, value in row["ratios"].items()]
+    return ours, "; ".join(others), "; ".join(ratios)
+
+
+def volumes_table(rows):
+    lines = ["| | mounted volume | beside it | ratio (95 % interval) | bar | met |"]
+    lines.append("|---" * 6 + "|")
+    for row in rows:
+        cells = [row["name"], *volumes_cells(row), row["bar"], verdict(row)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines, all_met(rows)
+
+
 TABLES = {
     "files": files_table,
     "codec": codec_table,
@@ -221,4 +254,5 @@ TABLES = {
     "sync": sync_table,
     "loader": loader_table,
     "checkpoint": checkpoint_table,
+    "volumes": volumes_table,
 }

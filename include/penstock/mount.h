@@ -4,9 +4,9 @@
 //   PENSTOCK_TRY(mount->serve());                 // until it is unmounted
 //
 // What programs may rely on is in docs/SEMANTICS.md. In short: what POSIX says, with three
-// promises. What close() or a write through O_SYNC returned survives the death of this process;
-// what fsync() returned survives a power cut; a file that cannot be read as it was written gives
-// EIO.
+// promises. What write() returned (with gather_writes: close()) survives the death of this
+// process; what fsync() returned survives a power cut; a file that cannot be read as it was written
+// gives EIO.
 //
 // Kernel caches. What programs change comes through the mount, so the kernel may keep names, attributes
 // and pages for as long as it likes. What other processes change through the owner of the volume
@@ -51,9 +51,10 @@ struct MountOptions {
   std::optional<uint32_t> gid = std::nullopt;
   bool acl =
       false;  // POSIX ACLs. They cost a request for each file whose permissions are looked at.
-  // Every write(2) is in the journal before it returns. Otherwise the kernel gathers writes, and
-  // close() and fsync() wait for them: several times faster for small ones.
-  bool write_through = false;
+  // The kernel gathers writes, and close() and fsync() wait for them: many times faster for those of
+  // a few KiB, but each close() is a request, and so is the next stat(). Otherwise every write(2) is
+  // in the journal before it returns.
+  bool gather_writes = false;
   bool no_exec = false;
   bool no_suid = false;       // Always, where the user is not root.
   bool no_device = false;     // Likewise.

@@ -43,8 +43,10 @@ namespace penstock::volume {
 struct WritebackOptions {
   uint64_t journal_bytes = 4 * kGiB;               // Then writers wait.
   Nanoseconds max_age = std::chrono::seconds(30);  // At the latest.
-  uint64_t start_bytes = 512 * kMiB;               // Or as soon as there is so much.
-  uint32_t parallel = 4;                           // Objects on their way at once.
+  // Or as soon as there is so much. None: half of the journal where the store is on this machine,
+  // since what is overwritten until then need not be moved; an object's worth where it is not.
+  std::optional<uint64_t> start_bytes = std::nullopt;
+  uint32_t parallel = 4;  // Objects on their way at once; 64 MiB of memory each.
 };
 
 struct HostOptions {
@@ -75,6 +77,13 @@ struct NewVolume {
   meta::Quota quota = {};
 };
 
+// Bytes of a file where they were found: what is in memory is not copied.
+struct Pieces {
+  std::vector<std::span<const std::byte>> spans;    // In order.
+  std::vector<std::shared_ptr<const void>> owners;  // Of the memory of some of them.
+  size_t bytes = 0;                                 // In all.
+};
+
 // A state of a volume that can be read. Offsets beyond the end give 0 bytes.
 class VolumeView {
  public:
@@ -82,6 +91,9 @@ class VolumeView {
   virtual std::array<std::byte, 16> uuid() const = 0;  // Of the volume.
   virtual meta::View& names() = 0;
   virtual Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) = 0;
+  // Up to as many bytes as `scratch` has, which takes those that have to be copied.
+  virtual Result<Pieces> read_pieces(meta::Ino ino, uint64_t offset,
+                                     std::span<std::byte> scratch) = 0;
   // Begins to load what will be read.
   virtual void prefetch(meta::Ino ino, uint64_t offset, uint64_t length) = 0;
 };

@@ -7,9 +7,11 @@
 #include "native/dataset.h"
 #include "native/flat.h"
 #include "native/loader.h"
+#include "volume/pen.h"
 
 NB_MODULE(_native, module) {
   module.doc() = "The engine of penstock. Use the package, not this.";
+  penstock::volume::add_pen_scheme();
   penstock::python::bind_batch(module);
   penstock::python::bind_flat(module);
   penstock::python::bind_checkpoint(module);

@@ -90,9 +90,9 @@ class Checkpointer:
     when_busy: "wait", "skip" or "queue", while an earlier save is not durable yet.
     arena_bytes: memory for copies; None: as much as the state needs, so that save() never waits for
     the disk. max_bandwidth: bytes a second, for drives that slow down when written too fast.
-    replicate: directories, "s3://…" or Tier(…), to which each checkpoint is copied when it is
-    durable, and from which load() takes what the first place has lost. replicate_bandwidth: bytes a
-    second.
+    replicate: directories, "s3://…", "pen://…" or Tier(…), to which each checkpoint is copied when
+    it is durable, and from which load() takes what the first place has lost. replicate_bandwidth:
+    bytes a second.
     incremental: files whose tensors are as in the checkpoint before are linked to it, not written.
     sha256sums: a file SHA256SUMS beside the others, for `sha256sum -c`.
     ranks: several processes save each checkpoint together, each its own state, to a directory that
@@ -380,7 +380,7 @@ def _tier(place):
     if isinstance(place, Tier):
         return place.path, True, place.keep_last, place.keep_every
     if not isinstance(place, (str, os.PathLike)):
-        raise InvalidError(f"replicate={place!r}: a path, 's3://…' or a penstock.Tier")
+        raise InvalidError(f"replicate={place!r}: a path, 's3://…', 'pen://…' or a penstock.Tier")
     return os.fspath(place), False, 0, 0
 
 

@@ -75,11 +75,11 @@ class Loader:
     >>> for batch in loader:
     ...     batch["image"], batch["label"]
 
-    `source` is a path, a glob, a brace list, a folder, an s3:// address, a list of those, or a dict
-    {source: weight}. A batch is a dict of numpy arrays (views of memory that goes back when the
-    last of them is gone), of `Ragged` for Bytes, of lists for Text and Json; and "__mask__", which
-    is False for padding and for samples that were skipped. One iteration is one epoch; the next one
-    is shuffled anew. See docs/LOADER.md.
+    `source` is a path, a glob, a brace list, a folder, an s3:// or pen:// address, a list of those,
+    or a dict {source: weight}. A batch is a dict of numpy arrays (views of memory that goes back
+    when the last of them is gone), of `Ragged` for Bytes, of lists for Text and Json; and
+    "__mask__", which is False for padding and for samples that were skipped. One iteration is one
+    epoch; the next one is shuffled anew. See docs/LOADER.md.
     """
 
     _seq_length = 0

@@ -43,7 +43,7 @@ class Lru {
 
 // After `warm` epochs of `epochs`: the hit rate, and fills per byte read.
 SimulatedTally steady(const Stream& stream, uint32_t epochs, uint32_t warm) {
-  simulation::Cache cache(kCapacity);
+  SimulatedCache cache(kCapacity);
   const auto at = stream.begin() + static_cast<ptrdiff_t>(stream.size() / epochs * warm);
   cache.run({stream.begin(), at});
   return cache.run({at, stream.end()});
@@ -62,7 +62,7 @@ struct Rates {
 
 // Of the job numbered `job`, from access `from` on.
 Rates rates_of(const Stream& stream, uint8_t job, size_t from) {
-  simulation::Cache cache(kCapacity);
+  SimulatedCache cache(kCapacity);
   Lru lru;
   SimulatedTally ours;
   SimulatedTally theirs;
@@ -111,7 +111,7 @@ TEST(PolicyLoop, ShuffledSamples) {
 
 // 400,000 windows, of which half as many can be remembered: a sample of them tells.
 TEST(PolicyLoop, FarBeyondWhatIsRemembered) {
-  simulation::Cache cache(20'000, 256);
+  SimulatedCache cache(20'000, 256);
   EXPECT_LT(cache.run(shuffled(0, 400'000, 1, 1)).fill_rate(), 0.11) << "20 C, replaced once";
   const SimulatedTally tally = cache.run(shuffled(0, 400'000, 1, 2));
   EXPECT_GE(tally.hit_rate(), 0.045);
@@ -121,7 +121,7 @@ TEST(PolicyLoop, FarBeyondWhatIsRemembered) {
 TEST(PolicyLoop, TicksMayBeFarApart) {
   for (const uint32_t tick_every : {1U, 256U, 1024U}) {
     SCOPED_TRACE(tick_every);
-    simulation::Cache cache(kCapacity, tick_every);
+    SimulatedCache cache(kCapacity, tick_every);
     cache.run(shuffled(0, times(2), 4, 1));
     EXPECT_GE(cache.run(shuffled(0, times(2), 4, 2)).hit_rate(), 0.45);
   }
@@ -208,7 +208,7 @@ TEST(PolicyHotSet, Zipf) {
 // In the second and third epoch of other data.
 std::pair<double, double> after_switch(const Stream& before, const Stream& epoch1,
                                        const Stream& epoch2, const Stream& epoch3) {
-  simulation::Cache cache(kCapacity, 16);
+  SimulatedCache cache(kCapacity, 16);
   cache.run(before);
   EXPECT_EQ(cache.run(epoch1).hit_bytes, 0U);
   const double second = cache.run(epoch2).hit_rate();
@@ -232,21 +232,21 @@ TEST(PolicySwitch, Shuffled) {
 
 TEST(PolicySwitch, FromMuchMoreDataToWhatFits) {
   const Stream b = shuffled(times(20), times(0.8), 1, 2);
-  simulation::Cache cache(kCapacity);
+  SimulatedCache cache(kCapacity);
   cache.run(shuffled(0, times(8), 4, 1));
   for (int epoch = 0; epoch < 6; ++epoch) cache.run(b);
   EXPECT_GE(cache.run(b).hit_rate(), 0.99);
 }
 
 TEST(PolicySwitch, AfterOneReadThatNeverCameBack) {
-  simulation::Cache cache(kCapacity);
+  SimulatedCache cache(kCapacity);
   cache.run(cyclic(0, times(4), 1));
   cache.run(shuffled(times(4), times(2), 3, 1));
   EXPECT_GE(cache.run(shuffled(times(4), times(2), 2, 2)).hit_rate(), 0.45);
 }
 
 TEST(PolicyQuota, LoweredAndRaised) {
-  simulation::Cache cache(kCapacity);
+  SimulatedCache cache(kCapacity);
   cache.run(shuffled(0, times(2), 4, 1));
   cache.resize(kCapacity / 2);
   cache.tick();
@@ -258,7 +258,7 @@ TEST(PolicyQuota, LoweredAndRaised) {
 }
 
 // A reader that says what comes next, `ahead` windows before, and what it is done with.
-SimulatedTally staged(simulation::Cache& cache, const Stream& stream, size_t ahead, bool again) {
+SimulatedTally staged(SimulatedCache& cache, const Stream& stream, size_t ahead, bool again) {
   SimulatedTally tally;
   size_t told = 0;
   size_t next = 0;
@@ -280,7 +280,7 @@ SimulatedTally staged(simulation::Cache& cache, const Stream& stream, size_t ahe
 
 TEST(PolicyStaging, LoopKeepsAllButWhatIsAhead) {
   for (const bool in_order : {true, false}) {
-    simulation::Cache cache(kCapacity, 16);
+    SimulatedCache cache(kCapacity, 16);
     const auto stream = [&](uint32_t epochs, uint64_t seed) {
       return in_order ? cyclic(0, times(2), epochs) : shuffled(0, times(2), epochs, seed);
     };
@@ -293,7 +293,7 @@ TEST(PolicyStaging, LoopKeepsAllButWhatIsAhead) {
 }
 
 TEST(PolicyStaging, BesideAHotSetTakesOnlyWhatIsAhead) {
-  simulation::Cache cache(kCapacity, 16);
+  SimulatedCache cache(kCapacity, 16);
   const Stream hot = shuffled(0, times(0.5), 1, 1);
   for (int i = 0; i < 4; ++i) cache.run(hot);
   // Read once: nothing of it is kept.

@@ -137,9 +137,9 @@ struct SimulatedTally {
 
 // A cache of so many windows under our policy. As in the keeper, the policy hears of what happens
 // only at the next tick, and room is given out by what it said at the last one.
-class Cache {
+class SimulatedCache {
  public:
-  explicit Cache(uint64_t windows, uint32_t tick_every = 64)
+  explicit SimulatedCache(uint64_t windows, uint32_t tick_every = 64)
       : policy_(make_policy()), room_(*policy_), tick_every_(tick_every) {
     resize(windows);
     tick();

@@ -7,7 +7,7 @@ namespace penstock::cache {
 
 namespace {
 
-constexpr uint32_t kEntries = 40;
+constexpr uint32_t kStagedEntries = 40;
 
 class TierKeeper : public testing::Test {
  protected:
@@ -29,7 +29,7 @@ class TierKeeper : public testing::Test {
   // How many there are; all of them right.
   uint32_t count_hits(TestTier& tier) {
     uint32_t hits = 0;
-    for (uint32_t n = 0; n < kEntries; ++n) {
+    for (uint32_t n = 0; n < kStagedEntries; ++n) {
       const Result<std::string> read = tier.read(entry_key(n));
       EXPECT_TRUE(read.ok() ? is_data(read, entry_key(n)) : is_not_found(read));
       hits += read.ok() ? 1 : 0;
@@ -37,7 +37,7 @@ class TierKeeper : public testing::Test {
     return hits;
   }
   void fill_all(TestTier& tier) {
-    for (uint32_t n = 0; n < kEntries; ++n) (void)tier.fill(entry_key(n));
+    for (uint32_t n = 0; n < kStagedEntries; ++n) (void)tier.fill(entry_key(n));
   }
 
   io::MemoryFileSystem memory_;
@@ -62,10 +62,10 @@ TEST_F(TierKeeper, TheQuotaHolds) {
 
 // Evicted entries are open: they are read short, and that is no damage.
 TEST_F(TierKeeper, AQuotaThatIsLoweredEvictsWhatIsOpen) {
-  start(options(kEntries));
+  start(options(kStagedEntries));
   fill_all(*tier_);
   settle();
-  EXPECT_EQ(count_hits(*tier_), kEntries);
+  EXPECT_EQ(count_hits(*tier_), kStagedEntries);
   tier_->tier().set_quota({.bytes = 8 * file_bytes(entry_key(0))});
   EXPECT_TRUE(eventually([&] {
     settle();
@@ -77,22 +77,22 @@ TEST_F(TierKeeper, AQuotaThatIsLoweredEvictsWhatIsOpen) {
 }
 
 TEST_F(TierKeeper, TwoTiersShareADirectory) {
-  const TierOptions roomy = options(10 * kEntries);  // Each is given a part of the room.
+  const TierOptions roomy = options(10 * kStagedEntries);  // Each is given a part of the room.
   start(roomy);
   TestTier other(fs_, roomy, 64 * kMiB, TestTier::Keepers::kReal);
   fill_all(*tier_);
   settle();
-  EXPECT_EQ(count_hits(other), kEntries);
+  EXPECT_EQ(count_hits(other), kStagedEntries);
   other.tier().drop(entry_key(3), version_id(entry_key(3).version));
   other.tier().drain();
-  EXPECT_EQ(count_hits(*tier_), kEntries - 1);
+  EXPECT_EQ(count_hits(*tier_), kStagedEntries - 1);
   EXPECT_EQ(tier_->tier().stats().verification_failures, 0u);
 }
 
 // Neither fills nor the keeper put anything where the drive was mounted.
 TEST_F(TierKeeper, UnmountedUnderneathNothingIsLeftBehind) {
   const LogLines log;
-  start(options(kEntries));
+  start(options(kStagedEntries));
   fill_all(*tier_);
   ASSERT_TRUE(memory_.rename("/cache", "/elsewhere").ok());
   ASSERT_TRUE(memory_.make_directory("/cache").ok());
@@ -112,13 +112,13 @@ TEST_F(TierKeeper, UnmountedUnderneathNothingIsLeftBehind) {
 
 TEST_F(TierKeeper, ADriveThatFailsUnderBothComesBack) {
   const LogLines log;
-  start(options(kEntries));
+  start(options(kStagedEntries));
   fill_all(*tier_);
   fs_.ailment().fail(Ailment::kAll, EIO);
   EXPECT_TRUE(eventually([&] { return !tier_->on(); }));
   fs_.ailment().recover();
   EXPECT_TRUE(eventually([&] { return tier_->on(); }));
-  EXPECT_EQ(count_hits(*tier_), kEntries);
+  EXPECT_EQ(count_hits(*tier_), kStagedEntries);
   settle();
   EXPECT_EQ(log.get().size(), 1u) << testing::PrintToString(log.get());
 }

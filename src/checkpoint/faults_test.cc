@@ -13,12 +13,12 @@ namespace {
 using io::FaultOptions;
 using io::FaultyFileSystem;
 
-constexpr const char* kPath = "/runs/one";
+constexpr const char* kFaultyPath = "/runs/one";
 constexpr uint64_t kSteps = 4;
 
 CheckpointerOptions options_in(io::FileSystem& fs) {
   CheckpointerOptions options;
-  options.directory = kPath;
+  options.directory = kFaultyPath;
   options.fs = &fs;
   options.copy_threads = 1;
   options.keep.keep_last = 2;
@@ -42,7 +42,7 @@ uint64_t save_steps(io::FileSystem& fs) {
 void expect_old_or_new(io::FileSystem& fs, uint64_t durable, const std::string& where) {
   SCOPED_TRACE(where);
   std::vector<Found> damaged;
-  const auto reader = open_newest(fs, kPath, &damaged);
+  const auto reader = open_newest(fs, kFaultyPath, &damaged);
   EXPECT_THAT(damaged, ::testing::IsEmpty());
   if (!reader.ok()) {
     ASSERT_EQ(durable, 0u) << reader.error().to_string();
@@ -63,7 +63,7 @@ void expect_goes_on(io::FileSystem& fs, const std::string& where) {
   ASSERT_THAT((*save)->durable(), IsOk());
   ASSERT_THAT((*saver)->close(), IsOk());
   expect_old_or_new(fs, 100, "after going on");
-  expect_no_leftovers(fs, kPath);
+  expect_no_leftovers(fs, kFaultyPath);
 }
 
 TEST(CheckpointFaults, AnyCallMayFail) {
@@ -87,7 +87,7 @@ TEST(CheckpointFaults, ThePowerMayGoAtAnyCall) {
     for (uint64_t seed = 0; seed < 12; ++seed) {
       const auto after = fs.power_cut(seed);
       const std::string where = fmt::format("cut at {}, seed {}", n, seed);
-      if (!after->stat(kPath).ok()) {
+      if (!after->stat(kFaultyPath).ok()) {
         ASSERT_EQ(durable, 0u) << where;
         continue;
       }
@@ -120,7 +120,7 @@ TEST(CheckpointFaults, AFullDiskIsAnErrorOfSaveAndLeavesNothing) {
     ASSERT_FALSE(save.ok());
     EXPECT_EQ(save.error().code, ErrorCode::kNoSpace);
   }
-  EXPECT_THAT(*list_steps(fs.disk(), kPath), ::testing::IsEmpty());
+  EXPECT_THAT(*list_steps(fs.disk(), kFaultyPath), ::testing::IsEmpty());
   expect_goes_on(fs.disk(), "after it");
 }
 
@@ -150,8 +150,8 @@ std::vector<std::string> files_of(io::FileSystem& fs, const std::string& path) {
 TEST(CheckpointDamage, EveryFlippedByteIsFoundAndNamed) {
   io::MemoryFileSystem fs;
   ASSERT_EQ(save_steps(fs), kSteps);
-  const std::string path = fmt::format("{}/{}", kPath, step_name(kSteps));
-  const auto whole = open_checkpoint(fs, kPath, kSteps);
+  const std::string path = fmt::format("{}/{}", kFaultyPath, step_name(kSteps));
+  const auto whole = open_checkpoint(fs, kFaultyPath, kSteps);
   ASSERT_THAT(whole, IsOk());
   for (const std::string& name : files_of(fs, path)) {
     const uint64_t size = fs.stat(path + "/" + name)->size;
@@ -163,7 +163,7 @@ TEST(CheckpointDamage, EveryFlippedByteIsFoundAndNamed) {
       const std::byte flipped = byte ^ std::byte{0x10};
       ASSERT_THAT((*file)->write(at, {&flipped, 1}), IsOk());
       std::vector<Found> damaged;
-      const auto reader = open_newest(fs, kPath, &damaged);
+      const auto reader = open_newest(fs, kFaultyPath, &damaged);
       ASSERT_THAT(reader, IsOk());
       if (name == "manifest.json") {
         ASSERT_EQ((*reader)->step(), kSteps - 1) << at;
@@ -182,7 +182,7 @@ TEST(CheckpointDamage, EveryFlippedByteIsFoundAndNamed) {
 TEST(CheckpointDamage, NeverReturned) {
   io::MemoryFileSystem fs;
   ASSERT_EQ(save_steps(fs), kSteps);
-  const auto reader = open_newest(fs, kPath);
+  const auto reader = open_newest(fs, kFaultyPath);
   ASSERT_THAT(reader, IsOk());
   for (size_t i = 0; i < (*reader)->tensors().size(); ++i) {
     const TensorInfo& tensor = (*reader)->tensors()[i];
@@ -208,14 +208,14 @@ TEST(CheckpointDamage, NeverReturned) {
 TEST(CheckpointDamage, CutAndMissingFilesAreSeenWithoutReadingThem) {
   io::MemoryFileSystem fs;
   ASSERT_EQ(save_steps(fs), kSteps);
-  const std::string data = fmt::format("{}/{}/{}", kPath, step_name(kSteps), data_name(0));
+  const std::string data = fmt::format("{}/{}/{}", kFaultyPath, step_name(kSteps), data_name(0));
   ASSERT_THAT((*fs.open(data, {.access = io::Access::kWrite}))->truncate(4100), IsOk());
   std::vector<Found> damaged;
-  EXPECT_EQ((*open_newest(fs, kPath, &damaged))->step(), kSteps - 1);
+  EXPECT_EQ((*open_newest(fs, kFaultyPath, &damaged))->step(), kSteps - 1);
   ASSERT_EQ(damaged.size(), 1u);
   EXPECT_THAT(damaged[0].damage->detail, ::testing::HasSubstr("has 4100 bytes"));
   ASSERT_THAT(fs.remove(data), IsOk());
-  const auto listed = list_checkpoints(fs, kPath);
+  const auto listed = list_checkpoints(fs, kFaultyPath);
   ASSERT_THAT(listed, IsOk());
   ASSERT_EQ(listed->size(), 2u);
   EXPECT_THAT((*listed)[0].damage->detail, ::testing::HasSubstr("is missing"));

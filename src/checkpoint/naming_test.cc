@@ -15,11 +15,11 @@ namespace {
 using io::FaultyFileSystem;
 using ::testing::IsEmpty;
 
-constexpr const char* kPath = "/runs/one";
+constexpr const char* kNamedPath = "/runs/one";
 
-CheckpointerOptions options_in(io::FileSystem& fs) {
+CheckpointerOptions named_options(io::FileSystem& fs) {
   CheckpointerOptions options;
-  options.directory = kPath;
+  options.directory = kNamedPath;
   options.fs = &fs;
   options.copy_threads = 1;
   return options;
@@ -33,14 +33,14 @@ void save_durably(Checkpointer& saver, uint64_t step, const State& state,
 }
 
 void expect_at(io::FileSystem& fs, const std::string& name, uint64_t seed) {
-  const auto reader = open_checkpoint_at(fs, join(kPath, name));
+  const auto reader = open_checkpoint_at(fs, join(kNamedPath, name));
   ASSERT_THAT(reader, IsOk());
   expect_state(**reader, small_state(seed).state);
 }
 
 TEST(NamedCheckpoints, AreReplacedOrRefused) {
   io::MemoryFileSystem fs;
-  const auto saver = Checkpointer::open(options_in(fs));
+  const auto saver = Checkpointer::open(named_options(fs));
   ASSERT_THAT(saver, IsOk());
   save_durably(**saver, 1, small_state(1).state, {.name = "last.ckpt"});
   EXPECT_EQ((*saver)->save(2, small_state(2).state, {.name = "last.ckpt"}).error().code,
@@ -52,9 +52,9 @@ TEST(NamedCheckpoints, AreReplacedOrRefused) {
               ErrorCode::kInvalid)
         << name;
   }
-  EXPECT_THAT(*list_steps(fs, kPath), IsEmpty());
+  EXPECT_THAT(*list_steps(fs, kNamedPath), IsEmpty());
   ASSERT_THAT((*saver)->remove("last.ckpt"), IsOk());
-  EXPECT_FALSE(fs.stat(join(kPath, "last.ckpt")).ok());
+  EXPECT_FALSE(fs.stat(join(kNamedPath, "last.ckpt")).ok());
   EXPECT_EQ((*saver)->remove("last.ckpt").error().code, ErrorCode::kNotFound);
 }
 
@@ -74,25 +74,25 @@ TEST(NamedCheckpoints, AreReplacedInTwoStepsWhereNamesCannotBeExchanged) {
   for (uint64_t n = 1;; ++n) {
     WithoutExchange disk;
     {
-      const auto saver = Checkpointer::open(options_in(disk));
+      const auto saver = Checkpointer::open(named_options(disk));
       ASSERT_THAT(saver, IsOk());
       save_durably(**saver, 1, small_state(1).state, {.name = "last.ckpt"});
     }
     FaultyFileSystem fs({.fail_at = n, .for_good = true}, disk);
     bool durable = false;
-    if (const auto saver = Checkpointer::open(options_in(fs)); saver.ok()) {
+    if (const auto saver = Checkpointer::open(named_options(fs)); saver.ok()) {
       const SaveOptions replacing{.name = "last.ckpt", .replace = true};
       const auto save = (*saver)->save(2, small_state(2).state, replacing);
       durable = save.ok() && (*save)->durable().ok();
     }
     SCOPED_TRACE(fmt::format("call {}", n));
-    ASSERT_THAT(Checkpointer::open(options_in(disk)), IsOk());
-    const auto reader = open_checkpoint_at(disk, join(kPath, "last.ckpt"));
+    ASSERT_THAT(Checkpointer::open(named_options(disk)), IsOk());
+    const auto reader = open_checkpoint_at(disk, join(kNamedPath, "last.ckpt"));
     ASSERT_THAT(reader, IsOk());
     const uint64_t step = (*reader)->step();
     EXPECT_TRUE(step == 2 || (step == 1 && !durable));
     expect_state(**reader, small_state(step).state);
-    expect_no_leftovers(disk, kPath);
+    expect_no_leftovers(disk, kNamedPath);
     if (!fs.fault_hit()) break;
   }
 }
@@ -100,8 +100,8 @@ TEST(NamedCheckpoints, AreReplacedInTwoStepsWhereNamesCannotBeExchanged) {
 // A file of another program can have the name.
 TEST(NamedCheckpoints, ReplaceFilesToo) {
   io::MemoryFileSystem fs;
-  const auto saver = Checkpointer::open(options_in(fs));
-  ASSERT_THAT(io::write_file_durably(fs, join(kPath, "last.ckpt"), "old"), IsOk());
+  const auto saver = Checkpointer::open(named_options(fs));
+  ASSERT_THAT(io::write_file_durably(fs, join(kNamedPath, "last.ckpt"), "old"), IsOk());
   save_durably(**saver, 1, small_state(1).state, {.name = "last.ckpt", .replace = true});
   expect_at(fs, "last.ckpt", 1);
 }
@@ -109,13 +109,13 @@ TEST(NamedCheckpoints, ReplaceFilesToo) {
 // Nor a run, nor anything else that a path was typed wrongly for.
 TEST(NamedCheckpoints, ReplaceAndRemoveNoOtherDirectory) {
   io::MemoryFileSystem fs;
-  const auto saver = Checkpointer::open(options_in(fs));
-  ASSERT_THAT(io::make_directories(fs, join(kPath, "project/src")), IsOk());
+  const auto saver = Checkpointer::open(named_options(fs));
+  ASSERT_THAT(io::make_directories(fs, join(kNamedPath, "project/src")), IsOk());
   const SaveOptions there{.name = "project", .replace = true};
   EXPECT_EQ((*saver)->save(1, small_state(1).state, there).error().code, ErrorCode::kExists);
   EXPECT_EQ((*saver)->remove("project").error().code, ErrorCode::kExists);
-  EXPECT_TRUE(fs.stat(join(kPath, "project/src")).ok());
-  ASSERT_THAT(fs.remove_directory(join(kPath, "project/src")), IsOk());
+  EXPECT_TRUE(fs.stat(join(kNamedPath, "project/src")).ok());
+  ASSERT_THAT(fs.remove_directory(join(kNamedPath, "project/src")), IsOk());
   save_durably(**saver, 1, small_state(1).state, there);
   expect_at(fs, "project", 1);
 }
@@ -125,7 +125,7 @@ TEST(NamedCheckpoints, ThePowerMayGoWhileOneIsReplaced) {
     io::FaultyFileSystem fs({.cut_at = n});
     uint64_t durable = 0;
     {
-      const auto saver = Checkpointer::open(options_in(fs));
+      const auto saver = Checkpointer::open(named_options(fs));
       for (uint64_t step = 1; saver.ok() && step <= 3; ++step) {
         const auto save =
             (*saver)->save(step, small_state(step).state, {.name = "last.ckpt", .replace = true});
@@ -134,7 +134,7 @@ TEST(NamedCheckpoints, ThePowerMayGoWhileOneIsReplaced) {
     }
     for (uint64_t seed = 0; seed < 8; ++seed) {
       const auto after = fs.power_cut(seed);
-      const auto reader = open_checkpoint_at(*after, join(kPath, "last.ckpt"));
+      const auto reader = open_checkpoint_at(*after, join(kNamedPath, "last.ckpt"));
       if (!reader.ok()) {
         ASSERT_EQ(durable, 0u) << "cut at " << n << ": " << reader.error().to_string();
         continue;
@@ -156,7 +156,7 @@ TestState large_state(uint64_t seed) {
 }
 
 CheckpointerOptions incremental_in(io::FileSystem& fs) {
-  CheckpointerOptions options = options_in(fs);
+  CheckpointerOptions options = named_options(fs);
   options.incremental = true;
   return options;
 }
@@ -179,10 +179,10 @@ TEST(IncrementalCheckpoints, LinkWhatDidNotChange) {
     const uint64_t linked = (*save)->report().linked_bytes;
     const uint64_t one_file = 20 * kMiB + kDataAlignment;
     EXPECT_EQ(linked, step == 1 ? 0 : step == 4 ? 2 * one_file : one_file) << step;
-    const auto reader = open_checkpoint(fs, kPath, step);
+    const auto reader = open_checkpoint(fs, kNamedPath, step);
     ASSERT_THAT(reader, IsOk());
     expect_state(**reader, state.state);
-    EXPECT_EQ(list_steps(fs, kPath)->size(), 1u);
+    EXPECT_EQ(list_steps(fs, kNamedPath)->size(), 1u);
     if (step == 4) saver.reset();
   }
 }
@@ -203,7 +203,7 @@ TEST(IncrementalCheckpoints, ThePowerMayGoAtAnyCall) {
     }
     for (uint64_t seed = 0; seed < 8; ++seed) {
       const auto after = fs.power_cut(seed);
-      const auto reader = open_newest(*after, kPath);
+      const auto reader = open_newest(*after, kNamedPath);
       if (!reader.ok()) {
         ASSERT_EQ(durable, 0u) << "cut at " << n;
         continue;
@@ -218,13 +218,13 @@ TEST(IncrementalCheckpoints, ThePowerMayGoAtAnyCall) {
 
 TEST(CheckpointSums, AreThoseOfTheFiles) {
   io::MemoryFileSystem fs;
-  CheckpointerOptions options = options_in(fs);
+  CheckpointerOptions options = named_options(fs);
   options.sha256_sums = true;
   {
     const auto saver = Checkpointer::open(options);
     save_durably(**saver, 1, small_state(1).state);
   }
-  const std::string folder = join(kPath, step_name(1));
+  const std::string folder = join(kNamedPath, step_name(1));
   const std::string sums = *io::read_file(fs, join(folder, kSumsName), kMiB);
   for (const std::string name : {"data-00000.safetensors", "manifest.json"}) {
     const std::string text = *io::read_file(fs, join(folder, name), kMiB);

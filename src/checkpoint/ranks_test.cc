@@ -16,13 +16,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr const char* kPath = "/runs/shared";
+constexpr const char* kRanksPath = "/runs/shared";
 constexpr uint32_t kRanks = 3;
 
 CheckpointerOptions options_of(io::FileSystem& fs, uint32_t rank,
                                Nanoseconds timeout = std::chrono::seconds(20)) {
   CheckpointerOptions options;
-  options.directory = kPath;
+  options.directory = kRanksPath;
   options.fs = &fs;
   options.copy_threads = 1;
   options.ranks = {.rank = rank, .count = kRanks, .timeout = timeout};
@@ -37,7 +37,7 @@ void with_ranks(const Work& work, uint32_t count = kRanks) {
 }
 
 // What went wrong, wherever it came out.
-Result<void> save_durably(Checkpointer& saver, uint64_t step, const State& state) {
+Result<void> save_one_durably(Checkpointer& saver, uint64_t step, const State& state) {
   const std::shared_ptr<Save> save = PENSTOCK_TRY(saver.save(step, state));
   return save->durable();
 }
@@ -48,7 +48,7 @@ TestState state_of(uint32_t rank, uint64_t step) {
 
 // Loads each rank's part and compares.
 void expect_whole(io::FileSystem& fs, uint64_t step) {
-  const auto reader = open_checkpoint(fs, kPath, step);
+  const auto reader = open_checkpoint(fs, kRanksPath, step);
   ASSERT_THAT(reader, IsOk());
   ASSERT_EQ((*reader)->trees().size(), kRanks);
   EXPECT_THAT((*reader)->verify(), IsEmpty());
@@ -78,13 +78,13 @@ TEST(CheckpointRanks, EachWritesItsPartAndAllBecomeOne) {
       const auto save = (*saver)->save(step, state_of(rank, step).state);
       ASSERT_THAT(save, IsOk());
       ASSERT_THAT((*save)->durable(), IsOk());
-      EXPECT_TRUE(fs.stat(join(kPath, step_name(step))).ok()) << "durable, and not there";
+      EXPECT_TRUE(fs.stat(join(kRanksPath, step_name(step))).ok()) << "durable, and not there";
     }
     EXPECT_THAT((*saver)->close(), IsOk());
   });
   expect_whole(fs, 1);
   expect_whole(fs, 2);
-  expect_no_leftovers(fs, kPath);
+  expect_no_leftovers(fs, kRanksPath);
 }
 
 TEST(CheckpointRanks, SavesMayOverlap) {
@@ -101,20 +101,20 @@ TEST(CheckpointRanks, SavesMayOverlap) {
   });
   expect_whole(fs, 4);
   expect_whole(fs, 5);
-  EXPECT_EQ(list_steps(fs, kPath)->size(), 2u);
+  EXPECT_EQ(list_steps(fs, kRanksPath)->size(), 2u);
 }
 
 // What an earlier run left, or said, is none of this one's.
 TEST(CheckpointRanks, WhatDeadRunsLeftDoesNotMixIn) {
   io::MemoryFileSystem fs;
-  ASSERT_THAT(io::make_directories(fs, kPath), IsOk());
+  ASSERT_THAT(io::make_directories(fs, kRanksPath), IsOk());
   const auto leave = [&](const std::string& name, const std::string& text) {
-    ASSERT_THAT(io::write_file_durably(fs, join(kPath, name), text), IsOk());
+    ASSERT_THAT(io::write_file_durably(fs, join(kRanksPath, name), text), IsOk());
   };
   leave(".penstock-tmp-hello-1-3-00000000deadbeef", "");
   leave(".penstock-tmp-hello-2-7-00000000deadbeef", "");
   leave(".penstock-tmp-answer", "0123456789abcdef\n00000000deadbeef\n");
-  ASSERT_THAT(io::make_directories(fs, join(kPath, ".penstock-tmp-0123456789abcdef")), IsOk());
+  ASSERT_THAT(io::make_directories(fs, join(kRanksPath, ".penstock-tmp-0123456789abcdef")), IsOk());
   leave(".penstock-tmp-0123456789abcdef/save-0-step-0000000001.1", "+nonsense");
   with_ranks([&](uint32_t rank) {
     // Rank 0 last: the others have looked around by then.
@@ -126,7 +126,7 @@ TEST(CheckpointRanks, WhatDeadRunsLeftDoesNotMixIn) {
     ASSERT_THAT((*save)->durable(), IsOk());
   });
   expect_whole(fs, 1);
-  expect_no_leftovers(fs, kPath);
+  expect_no_leftovers(fs, kRanksPath);
 }
 
 TEST(CheckpointRanks, AMissingRankIsNamedAndNothingHangs) {
@@ -146,7 +146,7 @@ TEST(CheckpointRanks, AMissingRankIsNamedAndNothingHangs) {
     EXPECT_NE(durable.error().code, ErrorCode::kTimeout) << "that means: not yet";
   });
   expect_whole(fs, 1);
-  EXPECT_FALSE(fs.stat(join(kPath, step_name(2))).ok());
+  EXPECT_FALSE(fs.stat(join(kRanksPath, step_name(2))).ok());
 }
 
 TEST(CheckpointRanks, RanksThatNeverComeAreNamed) {
@@ -197,18 +197,18 @@ TEST(CheckpointRanks, OneThatCannotSaveFailsAll) {
     ASSERT_THAT(saver, IsOk());
     TestState state = state_of(rank, 1);
     if (rank == 1) state.state.tensors[0].dtype = "NONSENSE";
-    const Result<void> saved = save_durably(**saver, 1, state.state);
+    const Result<void> saved = save_one_durably(**saver, 1, state.state);
     ASSERT_FALSE(saved.ok());
     if (rank == 1) {
       EXPECT_EQ(saved.error().code, ErrorCode::kInvalid);
     } else {
       EXPECT_THAT(saved.error().detail, HasSubstr("rank 1: "));
     }
-    EXPECT_THAT(save_durably(**saver, 2, state_of(rank, 2).state), IsOk());
+    EXPECT_THAT(save_one_durably(**saver, 2, state_of(rank, 2).state), IsOk());
   });
-  EXPECT_FALSE(fs.stat(join(kPath, step_name(1))).ok());
+  EXPECT_FALSE(fs.stat(join(kRanksPath, step_name(1))).ok());
   expect_whole(fs, 2);
-  expect_no_leftovers(fs, kPath);
+  expect_no_leftovers(fs, kRanksPath);
 }
 
 // Rank 0 first or another: nobody waits for the time that ranks are given.
@@ -222,16 +222,16 @@ TEST(CheckpointRanks, OneThatRefusesFailsAllAtOnce) {
       if (rank == refusing) {
         EXPECT_THAT((*saver)->refuse("no such state"), IsOk());
       } else {
-        const Result<void> saved = save_durably(**saver, 1, state_of(rank, 1).state);
+        const Result<void> saved = save_one_durably(**saver, 1, state_of(rank, 1).state);
         ASSERT_FALSE(saved.ok());
         EXPECT_THAT(saved.error().detail,
                     HasSubstr(fmt::format("rank {}: no such state", refusing)));
       }
-      EXPECT_THAT(save_durably(**saver, 2, state_of(rank, 2).state), IsOk());
+      EXPECT_THAT(save_one_durably(**saver, 2, state_of(rank, 2).state), IsOk());
     });
     EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::minutes(1));
     expect_whole(fs, 2);
-    expect_no_leftovers(fs, kPath);
+    expect_no_leftovers(fs, kRanksPath);
   }
 }
 
@@ -240,12 +240,13 @@ TEST(CheckpointRanks, DifferentStepsAreNamed) {
   with_ranks([&](uint32_t rank) {
     const auto saver = Checkpointer::open(options_of(fs, rank));
     ASSERT_THAT(saver, IsOk());
-    const Result<void> saved = save_durably(**saver, rank == 1 ? 5 : 4, state_of(rank, 1).state);
+    const Result<void> saved =
+        save_one_durably(**saver, rank == 1 ? 5 : 4, state_of(rank, 1).state);
     ASSERT_FALSE(saved.ok());
     EXPECT_THAT(saved.error().detail, HasSubstr("rank 1 saves step 5, rank 0 step 4"));
   });
-  EXPECT_THAT(*list_steps(fs, kPath), IsEmpty());
-  expect_no_leftovers(fs, kPath);
+  EXPECT_THAT(*list_steps(fs, kRanksPath), IsEmpty());
+  expect_no_leftovers(fs, kRanksPath);
 }
 
 TEST(CheckpointRanks, AllGetTheSameAnswers) {
@@ -301,9 +302,9 @@ TEST(CheckpointRanks, PartsAreCommittedByWhoeverKnowsThem) {
     ASSERT_THAT((*save)->durable(), IsOk());
     parts[rank] = (*save)->part();
   });
-  EXPECT_FALSE(fs.stat(join(kPath, "model")).ok());
+  EXPECT_FALSE(fs.stat(join(kRanksPath, "model")).ok());
   ASSERT_THAT((*leader)->commit(7, where, parts, "{}", {{"a", "b"}}), IsOk());
-  const auto reader = open_checkpoint_at(fs, join(kPath, "model"));
+  const auto reader = open_checkpoint_at(fs, join(kRanksPath, "model"));
   ASSERT_THAT(reader, IsOk());
   EXPECT_EQ((*reader)->trees(), std::vector<std::string>{"{}"});
   EXPECT_EQ((*reader)->tensors().size(), kRanks * state_of(0, 7).state.tensors.size());

@@ -1,4 +1,4 @@
-// A second place for checkpoints: another directory, or S3. The same layout as the first.
+// A second place for checkpoints: another directory, S3, or a volume. The same layout as the first.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class Replica {
   // One that is a directory: folders that become empty are removed, which stores do not know of.
   Replica(std::shared_ptr<store::ObjectStore> store, io::FileSystem& fs, std::string directory)
       : store_(std::move(store)), fs_(&fs), directory_(std::move(directory)) {}
-  // "s3://bucket/run1", or a directory, which is made when missing.
+  // "s3://bucket/run1", "pen://volume/run1", or a directory, which is made when missing.
   static Result<std::unique_ptr<Replica>> open(const std::string& address, io::FileSystem& fs);
 
   // Steps that are there, oldest first.

@@ -10,13 +10,13 @@
 namespace penstock::checkpoint {
 namespace {
 
-constexpr const char* kPath = "/runs/one";
+constexpr const char* kReplicatedPath = "/runs/one";
 
 class ReplicaTest : public ::testing::Test {
  protected:
   void save(uint64_t step) {
     CheckpointerOptions options;
-    options.directory = kPath;
+    options.directory = kReplicatedPath;
     options.fs = &fs_;
     const auto saver = Checkpointer::open(options);
     ASSERT_THAT(saver, IsOk());
@@ -25,7 +25,7 @@ class ReplicaTest : public ::testing::Test {
     ASSERT_THAT((*saved)->durable(), IsOk());
   }
   std::unique_ptr<Source> local(uint64_t step) {
-    return directory_source(fs_, fmt::format("{}/{}", kPath, step_name(step)));
+    return directory_source(fs_, fmt::format("{}/{}", kReplicatedPath, step_name(step)));
   }
   void expect_replica(const Replica& replica, uint64_t step) {
     const auto reader = open_source(replica.source(step), step);
@@ -62,7 +62,7 @@ TEST_F(ReplicaTest, ADirectoryIsOneTooAndCanBeLoadedAsTheFirst) {
 
 TEST_F(ReplicaTest, DamageIsNotCopied) {
   save(7);
-  const std::string data = fmt::format("{}/{}/{}", kPath, step_name(7), data_name(0));
+  const std::string data = fmt::format("{}/{}/{}", kReplicatedPath, step_name(7), data_name(0));
   const std::byte other{0x55};
   ASSERT_THAT((*fs_.open(data, {.access = io::Access::kWrite}))->write(4100, {&other, 1}), IsOk());
   Replica replica(store::make_memory_store());
@@ -98,7 +98,7 @@ class ReplicatorTest : public ReplicaTest {
  protected:
   std::unique_ptr<Checkpointer> open(std::vector<Tier> places, uint64_t keep_last = 0) {
     CheckpointerOptions options;
-    options.directory = kPath;
+    options.directory = kReplicatedPath;
     options.fs = &fs_;
     options.replicate = std::move(places);
     options.keep.keep_last = keep_last;
@@ -122,9 +122,9 @@ TEST_F(ReplicatorTest, SavesComeToAllPlaces) {
     ASSERT_THAT((*saved)->replicated(), IsOk());
     EXPECT_TRUE((*saved)->done());
     EXPECT_GT((*saved)->report().replicated.count(), (*saved)->report().durable.count());
-    for (const char* place : {kPath, "/far/a", "/far/b"}) expect_newest(place, step);
+    for (const char* place : {kReplicatedPath, "/far/a", "/far/b"}) expect_newest(place, step);
   }
-  for (const char* place : {kPath, "/far/a"}) {
+  for (const char* place : {kReplicatedPath, "/far/a"}) {
     EXPECT_THAT(*list_steps(fs_, place), ::testing::ElementsAre(3, 4));
   }
 }
@@ -139,7 +139,7 @@ TEST_F(ReplicatorTest, EachPlaceKeepsWhatItIsToldTo) {
     ASSERT_THAT(saved, IsOk());
     ASSERT_THAT((*saved)->replicated(), IsOk());
   }
-  EXPECT_THAT(*list_steps(fs_, kPath), ::testing::ElementsAre(6, 7));
+  EXPECT_THAT(*list_steps(fs_, kReplicatedPath), ::testing::ElementsAre(6, 7));
   EXPECT_THAT(*list_steps(fs_, "/far/as-here"), ::testing::ElementsAre(6, 7));
   EXPECT_THAT(*list_steps(fs_, "/far/every-third"), ::testing::ElementsAre(3, 6, 7));
   EXPECT_EQ(list_steps(fs_, "/far/all")->size(), 7u);
@@ -149,7 +149,7 @@ TEST_F(ReplicatorTest, EachPlaceKeepsWhatItIsToldTo) {
 TEST_F(ReplicatorTest, CopiesMayFallBehind) {
   {
     CheckpointerOptions options;
-    options.directory = kPath;
+    options.directory = kReplicatedPath;
     options.fs = &fs_;
     options.replicate = {{"/far/last"}, {"/far/all", Retention{}}};
     options.keep.keep_last = 1;
@@ -162,7 +162,7 @@ TEST_F(ReplicatorTest, CopiesMayFallBehind) {
   }
   EXPECT_EQ(list_steps(fs_, "/far/all")->size(), 8u);
   EXPECT_THAT(*list_steps(fs_, "/far/last"), ::testing::ElementsAre(8));
-  EXPECT_THAT(*list_steps(fs_, kPath), ::testing::ElementsAre(8));
+  EXPECT_THAT(*list_steps(fs_, kReplicatedPath), ::testing::ElementsAre(8));
 }
 
 TEST_F(ReplicatorTest, WhatAnEarlierRunDidNotCopyIsCopied) {
@@ -184,7 +184,7 @@ TEST_F(ReplicatorTest, AFailureIsToldAndNothingOldGoes) {
     EXPECT_THAT(replicated.error().detail, ::testing::HasSubstr("/far/a"));
     expect_newest("/far/b", step);
   }
-  EXPECT_THAT(*list_steps(fs_, kPath), ::testing::ElementsAre(1, 2));
+  EXPECT_THAT(*list_steps(fs_, kReplicatedPath), ::testing::ElementsAre(1, 2));
 }
 
 // Killed, or out of power, at any call: what is there is whole, and the next try finishes.

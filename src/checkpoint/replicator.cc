@@ -39,6 +39,7 @@ void Replicator::add(std::shared_ptr<Job> job) {
 
 void Replicator::stop() {
   thread_.stop();
+  places_.clear();
 }
 
 // What a run that ended, or was killed, had saved and not copied: the newest of it.

@@ -30,7 +30,7 @@ class Replicator {
 
   // When it is durable here.
   void add(std::shared_ptr<Job> job);
-  // Finishes what was added.
+  // Finishes what was added, and lets go of the places: nobody else may have a volume until then.
   void stop();
 
  private:
@@ -40,7 +40,7 @@ class Replicator {
 
   io::FileSystem& fs_;
   const std::string directory_;
-  const std::vector<Copies> places_;
+  std::vector<Copies> places_;
   const bool incremental_;
   const std::function<void(uint64_t)> retire_;
   RateLimiter limiter_;

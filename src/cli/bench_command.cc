@@ -16,6 +16,7 @@
 #include "penstock/buffer.h"
 #include "penstock/io.h"
 #include "penstock/store.h"
+#include "store/object_address.h"
 #include "tune/bench_facts.h"
 #include "tune/bench_findings.h"
 #include "tune/bench_plan.h"
@@ -65,10 +66,10 @@ class ProgressLine {
 };
 
 bool is_store_address(const std::string& target) {
-  for (const std::string_view scheme : {"s3://", "file:", "tree:", "memory:"}) {
+  for (const std::string_view scheme : {"file:", "tree:", "memory:"}) {
     if (target.starts_with(scheme)) return true;
   }
-  return false;
+  return store::is_object_address(target);
 }
 
 // "0.5": seconds, as fio takes them, up to a day.

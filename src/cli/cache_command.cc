@@ -23,7 +23,8 @@ constexpr const char* kFooter =
     "  penstock cache clear /nvme/cache --source s3://bucket/old --to 500GiB";
 
 constexpr const char* kWarmFooter =
-    "SOURCE is s3://BUCKET/KEY, tree:PATH or a path: an object, or else all that is below it.\n"
+    "SOURCE is s3://BUCKET/KEY, pen://VOLUME/PATH, tree:PATH or a path: an object, or else all\n"
+    "that is below it.\n"
     "Wildcards are matched against keys: * ? [a-z] ** {a,b} {000..999}. Quote them, or the shell\n"
     "looks for files. What is in the cache already is not fetched again.\n"
     "Exit code: 0 all is there that fits, 1 something could not be fetched, 2 wrong usage, 130 "

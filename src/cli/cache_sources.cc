@@ -6,6 +6,7 @@
 #include "penstock/io.h"
 #include "penstock/store.h"
 #include "store/identity.h"
+#include "store/object_address.h"
 
 namespace penstock::cli {
 
@@ -19,13 +20,12 @@ std::string without_slash(std::string text) {
   return text;
 }
 
-// "s3://bucket/KEYS" with the host in it; `keys` are a pattern. Nothing where no such bucket can be
-// named.
-void add_s3(const std::string& address, bool literal, std::vector<Glob>& patterns) {
-  const size_t slash = std::min(address.find('/', 5), address.size());
-  const auto store = store::open_store(address.substr(0, slash), {.read_only = true});
+// By the identity of its store: the host of a bucket, the uuid of a volume. Nothing where no such
+// store can be named.
+void add_objects(const store::ObjectAddress& address, bool literal, std::vector<Glob>& patterns) {
+  const auto store = store::open_store(address.store, {.read_only = true});
   if (!store.ok()) return;
-  const std::string keys = without_slash(address.substr(std::min(slash + 1, address.size())));
+  const std::string keys = without_slash(address.key);
   patterns.emplace_back(glob_escape((*store)->identity()) + (literal ? glob_escape(keys) : keys));
 }
 
@@ -59,7 +59,9 @@ Result<void> add_name(io::FileSystem& fs, const std::string& name, bool literal,
   if (is_path) literal = literal || fs.stat(cache::normal_directory(path, true)).ok();
   const std::string plain = without_slash(name);
   patterns.emplace_back(literal ? glob_escape(plain) : plain);
-  if (name.starts_with("s3://")) add_s3(name, literal, patterns);
+  if (const auto objects = store::split_object_address(name)) {
+    add_objects(*objects, literal, patterns);
+  }
   if (!is_path) return {};
   return add_path(fs, name.starts_with("file:") ? "file" : "tree", path, literal, patterns);
 }

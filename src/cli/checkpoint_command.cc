@@ -14,8 +14,9 @@ namespace penstock::cli {
 namespace {
 
 constexpr const char* kFooter =
-    "PATH is the directory of a run, one checkpoint in it, or s3://bucket/run. How they are made,\n"
-    "and what they promise: docs/CHECKPOINTS.md\n\n"
+    "PATH is the directory of a run, or s3://bucket/run, pen://volume/run; or one checkpoint in "
+    "it.\n"
+    "How they are made, and what they promise: docs/CHECKPOINTS.md\n\n"
     "  penstock checkpoint list /nvme/run1 --also s3://bucket/run1\n"
     "  penstock checkpoint show /nvme/run1 --step 1000 --diff 2000\n"
     "  penstock checkpoint verify s3://bucket/run1\n"
@@ -27,7 +28,9 @@ using ArgumentsRef = std::shared_ptr<CheckpointArguments>;
 CLI::App* add_verb(CLI::App& parent, const char* name, const char* help,
                    const ArgumentsRef& arguments) {
   CLI::App* command = parent.add_subcommand(name, help);
-  command->add_option("PATH", arguments->path, "The directory of a run, or one checkpoint in it")
+  command
+      ->add_option("PATH", arguments->path,
+                   "A run, or one checkpoint in it: a directory, s3:// or pen://")
       ->type_name("")
       ->required();
   command->add_flag("--json", arguments->json, "Print JSON");
@@ -98,7 +101,7 @@ void add_checkpoint_command(CLI::App& app, Run& run) {
       ->check(CLI::NonNegativeNumber);
   const auto [copy, copy_arguments] =
       add("copy", "Copy to another place, verified on the way", checkpoint_copy);
-  copy->add_option("TO", copy_arguments->to, "A directory, or s3://bucket/run")
+  copy->add_option("TO", copy_arguments->to, "A directory, s3://bucket/run or pen://volume/run")
       ->type_name("")
       ->required();
   add_step(*copy, copy_arguments, "Which (the newest that is whole)");

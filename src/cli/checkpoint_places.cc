@@ -19,10 +19,6 @@ using checkpoint::join;
 using checkpoint::Replica;
 using checkpoint::step_name;
 
-bool is_remote(const std::string& path) {
-  return path.find("://") != std::string::npos;
-}
-
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -68,10 +64,16 @@ Result<std::vector<CheckpointTarget>> find_local(io::FileSystem& fs, const std::
 
 }  // namespace
 
+// Of a scheme that nobody knows too: open_store() says what there is.
+bool is_in_store(const std::string& path) {
+  return path.find("://") != std::string::npos;
+}
+
 Result<std::string> find_run(io::FileSystem& fs, const std::string& given,
                              std::optional<uint64_t>& step) {
   if (given.empty()) return make_error(ErrorCode::kInvalid, "PATH is empty");
   const std::string path = without_slash(given);
+  if (is_in_store(path)) return split_step(path, step);
   const io::FileInfo info = PENSTOCK_TRY(fs.stat(path));
   if (info.kind != io::FileKind::kDirectory) {
     return make_error(ErrorCode::kInvalid, fmt::format("{} is no directory", path));
@@ -81,11 +83,9 @@ Result<std::string> find_run(io::FileSystem& fs, const std::string& given,
 
 Result<std::vector<CheckpointTarget>> find_checkpoints(io::FileSystem& fs, const std::string& given,
                                                        std::optional<uint64_t> step) {
-  const bool remote = is_remote(given);
-  const std::string path =
-      PENSTOCK_TRY(remote ? split_step(without_slash(given), step) : find_run(fs, given, step));
+  const std::string path = PENSTOCK_TRY(find_run(fs, given, step));
   std::vector<CheckpointTarget> found =
-      remote ? PENSTOCK_TRY(find_remote(fs, path)) : PENSTOCK_TRY(find_local(fs, path));
+      is_in_store(path) ? PENSTOCK_TRY(find_remote(fs, path)) : PENSTOCK_TRY(find_local(fs, path));
   std::ranges::reverse(found);
   if (step) {
     std::erase_if(found, [&](const CheckpointTarget& one) { return one.step != step; });

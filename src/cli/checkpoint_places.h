@@ -1,4 +1,4 @@
-// Which checkpoints a path means: a run, one checkpoint of it, here or in a bucket.
+// Which checkpoints a path means: a run, one checkpoint of it, here or in a store.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,9 @@ Result<std::vector<CheckpointTarget>> find_checkpoints(io::FileSystem& fs, const
                                                        std::optional<uint64_t> step);
 // As list_checkpoints() describes them.
 checkpoint::Found describe_target(const CheckpointTarget& target);
-// The run's directory, where `path` is that or one checkpoint in it, which then is the step.
+// Whether it is in a store: s3://, pen://.
+bool is_in_store(const std::string& path);
+// The run's directory or address, where `path` is that or one checkpoint in it, which then is the step.
 Result<std::string> find_run(io::FileSystem& fs, const std::string& path,
                              std::optional<uint64_t>& step);
 

@@ -34,24 +34,44 @@ std::vector<std::string> verify_one(const CheckpointTarget& target) {
   return errors;
 }
 
+// Those that cannot be read count for nothing: they are no reason to delete one that can.
+std::vector<uint64_t> steps_to_prune(const std::vector<Found>& found,
+                                     const CheckpointArguments& arguments) {
+  std::vector<uint64_t> whole;
+  for (const Found& one : found) {
+    if (!one.damage) whole.push_back(one.step);
+  }
+  std::ranges::sort(whole);
+  return checkpoint::steps_to_remove(whole, {arguments.keep_last, arguments.keep_every});
+}
+
+// Of a second place. There is no lease to take: whoever copies to it removes by the same rules.
+Result<std::vector<uint64_t>> prune_store(io::FileSystem& fs, const std::string& run,
+                                          const CheckpointArguments& arguments) {
+  std::vector<Found> found;
+  for (const CheckpointTarget& target : PENSTOCK_TRY(find_checkpoints(fs, run, std::nullopt))) {
+    found.push_back(describe_target(target));
+  }
+  const std::vector<uint64_t> removed = steps_to_prune(found, arguments);
+  if (arguments.dry_run) return removed;
+  const auto replica = PENSTOCK_TRY(checkpoint::Replica::open(run, fs));
+  for (const uint64_t step : removed) PENSTOCK_TRY(replica->remove(step));
+  return removed;
+}
+
 Result<std::vector<uint64_t>> prune(io::FileSystem& fs, CheckpointArguments& arguments) {
   const std::string directory = PENSTOCK_TRY(find_run(fs, arguments.path, arguments.step));
   if (arguments.step) {
     return make_error(ErrorCode::kInvalid,
                       fmt::format("{} is one checkpoint: prune takes a run", arguments.path));
   }
+  if (is_in_store(directory)) return prune_store(fs, directory, arguments);
   if (PENSTOCK_TRY(checkpoint::list_steps(fs, directory)).empty())
     return make_error(ErrorCode::kNotFound, fmt::format("{}: no checkpoint is there", directory));
   const std::unique_ptr<io::FileLock> lease =
       PENSTOCK_TRY(checkpoint::lease_directory(fs, directory));
-  // Those that cannot be read count for nothing: they are no reason to delete one that can.
-  std::vector<uint64_t> whole;
-  for (const Found& found : PENSTOCK_TRY(checkpoint::list_checkpoints(fs, directory))) {
-    if (!found.damage) whole.push_back(found.step);
-  }
-  std::ranges::sort(whole);
-  const std::vector<uint64_t> removed =
-      checkpoint::steps_to_remove(whole, {arguments.keep_last, arguments.keep_every});
+  const std::vector<Found> found = PENSTOCK_TRY(checkpoint::list_checkpoints(fs, directory));
+  const std::vector<uint64_t> removed = steps_to_prune(found, arguments);
   if (arguments.dry_run) return removed;
   for (const uint64_t step : removed) {
     PENSTOCK_TRY(checkpoint::remove_checkpoint(fs, directory, checkpoint::step_name(step)));

@@ -344,7 +344,7 @@ void add_load_command(CLI::App& app, Run& run) {
       app.add_subcommand("load", "Run a loader without a model: what would a GPU wait for?");
   command
       ->add_option("SOURCE", arguments->sources,
-                   "Shards, a folder, files: paths, patterns, brace lists, s3://")
+                   "Shards, a folder, files: paths, patterns, brace lists, s3://, pen://")
       ->required()
       ->type_name("");
   command->add_option("--batch", arguments->batch, "Samples per batch")->type_name("N");

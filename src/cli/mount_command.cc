@@ -273,9 +273,9 @@ void add_content_options(CLI::App& command, MountArguments& arguments) {
       .add_option("--io-timeout", arguments.io_timeout,
                   "A request to the store that is not answered until then fails (60s)")
       ->type_name("TIME");
-  command.add_flag("--write-through", arguments.write_through,
-                   "Every write is in the journal before it returns, not only every close: slower "
-                   "for small writes");
+  command.add_flag("--gather-writes", arguments.gather_writes,
+                   "The kernel gathers writes until close, fsync, or some seconds: many times "
+                   "faster for those of a few KiB; a close costs a request more");
 }
 
 void add_access_options(CLI::App& command, MountArguments& arguments) {

@@ -27,7 +27,7 @@ struct MountArguments {
   std::string writeback_max;
   std::string writeback_max_age;
   std::string io_timeout;
-  bool write_through = false;
+  bool gather_writes = false;
   // Who may do what, and what is recorded.
   bool noatime = false;
   bool relatime = false;

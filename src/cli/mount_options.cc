@@ -40,8 +40,7 @@ constexpr auto kFlags = std::to_array<Flag>({
     {"allow_other", &MountArguments::no_allow_other, false},
     {"no_allow_other", &MountArguments::no_allow_other},
     {"writeback", &MountArguments::writeback},
-    {"write_through", &MountArguments::write_through},
-    {"sync", &MountArguments::write_through},
+    {"gather_writes", &MountArguments::gather_writes},
     {"foreground", &MountArguments::foreground},
 });
 
@@ -181,7 +180,6 @@ Result<MountPlan> plan_mount(const MountArguments& arguments) {
     return make_error(ErrorCode::kInvalid,
                       fmt::format("--writeback-max: at least {}", format_size(kJournalMin)));
   }
-  writeback.start_bytes = std::min(writeback.start_bytes, writeback.journal_bytes / 4);
   plan.cache = PENSTOCK_TRY(plan_cache(arguments));
   mount::MountOptions& mount = plan.mount;
   mount.source = arguments.name;
@@ -189,7 +187,7 @@ Result<MountPlan> plan_mount(const MountArguments& arguments) {
   mount.uid = PENSTOCK_TRY(parse_id("--uid", arguments.uid));
   mount.gid = PENSTOCK_TRY(parse_id("--gid", arguments.gid));
   mount.acl = arguments.acl;
-  mount.write_through = arguments.write_through;
+  mount.gather_writes = arguments.gather_writes;
   mount.no_exec = arguments.noexec;
   mount.no_suid = arguments.nosuid;
   mount.no_device = arguments.nodev;

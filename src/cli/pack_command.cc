@@ -150,7 +150,7 @@ void add_pack_command(CLI::App& app, Run& run) {
   command->add_option("FROM", options.from, "A folder per class, or images")
       ->required()
       ->type_name("");
-  command->add_option("TO", options.to, "A directory, or s3://")->required()->type_name("");
+  command->add_option("TO", options.to, "A directory, s3:// or pen://")->required()->type_name("");
   command->add_option("--shard-size", arguments->shard_size, "Of each shard, about")
       ->type_name("SIZE");
   command->add_option("--prefix", options.prefix, "What names of shards begin with");

@@ -8,13 +8,13 @@
 #include "base/glob.h"
 #include "data/sample_names.h"
 #include "data/source.h"
+#include "store/object_address.h"
 #include "store/selection.h"
 
 namespace penstock::data {
 
 namespace {
 
-constexpr std::string_view kS3 = "s3://";
 constexpr std::string_view kWild = "*?[{\\";
 
 }  // namespace
@@ -44,8 +44,9 @@ Result<std::string> make_path_absolute(const std::string& address) {
 }
 
 std::string root_of_address(const std::string& address) {
-  if (!address.starts_with(kS3)) return "";  // Their store begins there.
-  std::string key = address.substr(std::min(address.find('/', kS3.size()), address.size() - 1) + 1);
+  auto parts = store::split_object_address(address);
+  if (!parts) return "";  // Their store begins there.
+  std::string key = std::move(parts->key);
   const size_t wild = key.find_first_of(kWild);
   if (wild != std::string::npos) {
     const size_t slash = key.rfind('/', wild);
@@ -71,7 +72,7 @@ bool is_wids_address(std::string_view address) {
 std::string wids_address(const std::string& list, const std::string& url) {
   if (url.starts_with('/') || url.find("://") != std::string::npos) return url;
   const std::string folder = list.substr(0, list.size() - base_name(list).size());
-  return folder + (list.starts_with(kS3) ? glob_escape(url) : url);
+  return folder + (store::is_object_address(list) ? glob_escape(url) : url);
 }
 
 }  // namespace penstock::data

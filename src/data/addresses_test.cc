@@ -36,6 +36,7 @@ TEST(Addresses, RootsOfClassFolders) {
   EXPECT_EQ(root_of_address("s3://bucket/a/b/"), "a/b/");
   EXPECT_EQ(root_of_address("s3://bucket/a/*"), "a/");
   EXPECT_EQ(root_of_address("s3://bucket/*"), "");
+  EXPECT_EQ(root_of_address("other://bucket/a/b"), "");
 }
 
 TEST(Addresses, Patterns) {

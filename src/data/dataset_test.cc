@@ -2,6 +2,7 @@
 #include <latch>
 #include <thread>
 
+#include "data/far_store.h"
 #include "data/test_support.h"
 
 namespace penstock::data {
@@ -331,15 +332,16 @@ TEST_F(DatasetTest, OtherStoresAreReadThroughTheirInterface) {
   EXPECT_TRUE(is_there(fs_, "/index"));  // Where it cannot lie beside the data.
 }
 
-TEST_F(DatasetTest, ACacheIsInFrontOfOtherStores) {
-  const Samples expected = make_samples(30, 1, 100'000);
+TEST_F(DatasetTest, ACacheIsInFrontOfWhatIsFar) {
+  const std::string tar = tar_of(make_samples(30, 1, 100'000));
   for (const char* folder : {"/objects", "/drive"}) ASSERT_THAT(fs_.make_directory(folder), IsOk());
-  const std::string tar = tar_of(expected);
   {
     auto store = store::open_store("file:/objects", {.file_system = &fs_});
     ASSERT_THAT(store, IsOk());
     ASSERT_THAT((*store)->put("a.tar", bytes_of(tar)), IsOk());
   }
+  FarStore far("bucket");
+  far.put("a.tar", tar);
   cache::CacheOptions cache_options;
   cache_options.directories = {"/drive/cache"};
   cache_options.quota = {.bytes = 100 * kMiB};
@@ -350,9 +352,10 @@ TEST_F(DatasetTest, ACacheIsInFrontOfOtherStores) {
   OpenOptions cached = options();
   cached.cache = *cache;
   {
-    const auto dataset = open({"file:/objects"}, cached);
+    const auto dataset = open({"far://bucket"}, cached);
     ASSERT_NE(dataset, nullptr);
     EXPECT_EQ(dataset->cache(), *cache);
+    EXPECT_EQ(dataset->far_bytes(), 0);
     std::string all(tar.size(), '\0');
     std::promise<Result<void>> promise;
     dataset->async_read(0, 0, std::as_writable_bytes(std::span(all)),
@@ -364,12 +367,56 @@ TEST_F(DatasetTest, ACacheIsInFrontOfOtherStores) {
     EXPECT_NE(dataset->make_stager(dataset->shards()[0].store, {}), nullptr);
     EXPECT_FALSE(dataset->shards()[0].version.empty());
   }
-  // Files of this machine need none.
+  // What lies on this machine needs none.
   write_tars(1, 3);
-  const auto local = open({"/data"}, cached);
-  ASSERT_NE(local, nullptr);
-  EXPECT_TRUE(local->local());
-  EXPECT_EQ(local->make_stager(0, {}), nullptr);
+  for (const char* address : {"/data", "file:/objects"}) {
+    const auto near = open({address}, cached);
+    ASSERT_NE(near, nullptr);
+    EXPECT_EQ(near->make_stager(0, {}), nullptr) << address;
+    EXPECT_EQ(near->far_bytes(), 0) << address;
+  }
+}
+
+TEST_F(DatasetTest, EverySchemeNamesShardsAsS3Does) {
+  FarStore far("bucket");
+  Samples expected;
+  for (size_t i = 0; i < 3; ++i) {
+    const Samples samples = make_samples(10, i + 1);
+    far.put(fmt::format("train/a-{}.tar", i), tar_of(samples));
+    expected.insert(expected.end(), samples.begin(), samples.end());
+  }
+  far.put(
+      "train/list.json",
+      R"({"__kind__":"wids-shard-index-v1","shardlist":[{"url":"a-0.tar","nsamples":10},)"
+      R"({"url":"a-1.tar","nsamples":10},{"url":"far://bucket/train/a-2.tar","nsamples":10}]})");
+  for (const char* address : {"far://bucket", "far://bucket/train/", "far://bucket/train/a-*.tar",
+                              "far://bucket/train/a-{0..2}.tar", "far://bucket/train/list.json"}) {
+    const auto dataset = open({address});
+    ASSERT_NE(dataset, nullptr) << address;
+    ASSERT_EQ(dataset->samples(), 30) << address;
+    EXPECT_EQ(dataset->shards()[1].name, "far://bucket/train/a-1.tar");
+    EXPECT_EQ(dataset->far_bytes(), dataset->bytes());
+    EXPECT_EQ(dataset->shard_index(0).value()->key(0), expected[0].first);
+  }
+  EXPECT_TRUE(is_there(fs_, "/index"));
+  for (const char* wrong : {"far://bucket/none*", "far://bucket/train/a-7.tar", "far://none/a"}) {
+    EXPECT_THAT(Dataset::open({wrong}, options()), FailsWith(ErrorCode::kNotFound)) << wrong;
+  }
+  for (const char* wrong : {"far://buck*/a", "far://", "other://bucket"}) {
+    EXPECT_THAT(Dataset::open({wrong}, options()), FailsWith(ErrorCode::kInvalid)) << wrong;
+  }
+}
+
+TEST_F(DatasetTest, EverySchemeHasClassFolders) {
+  FarStore far("bucket");
+  for (const char* key : {"set/ant/1.jpg", "set/bee/1.jpg", "set/bee/2.jpg", "other/x/1.jpg"}) {
+    far.put(key, key);
+  }
+  const auto dataset = open({"far://bucket/set"});
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(dataset->format(), Format::kFolder);
+  EXPECT_EQ(dataset->samples(), 3);
+  EXPECT_THAT(dataset->classes(), ::testing::ElementsAre("ant", "bee"));
 }
 
 TEST_F(DatasetTest, AChangedObjectIsNotRead) {

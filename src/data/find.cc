@@ -137,7 +137,8 @@ class Finder {
 
   Result<void> list() {
     if (addresses_.empty()) {
-      return make_error(ErrorCode::kInvalid, "a dataset needs an address: a path or s3://…");
+      return make_error(ErrorCode::kInvalid,
+                        "a dataset needs an address: a path, s3://… or pen://…");
     }
     if (addresses_.size() == 1) root_ = root_of_address(addresses_[0]);
     const store::Selection selection = PENSTOCK_TRY(select(addresses_));

@@ -20,6 +20,9 @@ constexpr std::array<uint32_t, 12> kNetworkFileSystems = {
     CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC,         CODA_SUPER_MAGIC,      V9FS_MAGIC,
     FUSE_SUPER_MAGIC, 0x0BD00BD0 /* Lustre */, 0x47504653 /* GPFS */, 0x19830326 /* BeeGFS */};
 
+constexpr std::string_view kObjects =
+    "file:";  // What addresses of directories of objects begin with.
+
 class LocalShardFile final : public ShardFile {
  public:
   LocalShardFile(std::string name, uint64_t size, std::unique_ptr<io::File> file)
@@ -125,21 +128,25 @@ Result<Source> open_source(const std::string& address, io::FileSystem& fs, bool 
                            const store::S3Options* s3, const std::shared_ptr<cache::Cache>& cache) {
   Source source;
   source.fs = &fs;
-  source.store = address.starts_with(kTree)
-                     ? PENSTOCK_TRY(store::open_linked_tree(fs, address.substr(kTree.size())))
-                     : PENSTOCK_TRY(store::open_store(
-                           address, {.file_system = &fs, .read_only = true, .s3 = s3}));
   source.front = address + "/";
-  bool over_network = address.starts_with("s3://");
+  bool over_network = false;
   if (address.starts_with(kTree)) {
     source.root = address.substr(kTree.size());
     source.front = source.root == "/" ? "/" : source.root + "/";
+    source.store = PENSTOCK_TRY(store::open_linked_tree(fs, source.root));
     over_network = real_file_system && is_network_mount(source.root);
     source.by_path = !(over_network && cache);
+  } else {
+    source.store =
+        PENSTOCK_TRY(store::open_store(address, {.file_system = &fs, .read_only = true, .s3 = s3}));
+    over_network = source.store->capabilities().shared;
+    if (address.starts_with(kObjects)) {
+      over_network = real_file_system && is_network_mount(address.substr(kObjects.size()));
+    }
   }
   source.far = over_network && !cache;
   if (over_network) source.store = make_stoppable(std::move(source.store), source.stop.get_token());
-  if (cache && !source.by_path) {
+  if (over_network && cache) {
     auto cached = cache::make_cached_store(std::move(source.store), cache);
     source.cached = cached.get();
     source.store = std::move(cached);

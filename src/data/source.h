@@ -33,7 +33,9 @@ struct Source {
   std::string version_of(const store::ObjectInfo& object) const;
 };
 
-// Opens the store at `address`, one of Selection::stores(), for reading.
+// Opens the store at `address`, one of Selection::stores(), for reading. The cache is in front of what
+// comes over a network; what lies on drives of this machine, a volume too, is not copied to others of
+// them.
 Result<Source> open_source(const std::string& address, io::FileSystem& fs, bool real_file_system,
                            const store::S3Options* s3, const std::shared_ptr<cache::Cache>& cache);
 

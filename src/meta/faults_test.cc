@@ -11,7 +11,7 @@ namespace {
 
 using io::FaultyFileSystem;
 
-constexpr const char* kPath = "/data/volume.db";
+constexpr const char* kFaultyPath = "/data/volume.db";
 
 std::string file_name(uint64_t step) {
   return fmt::format("f{}", step);
@@ -45,7 +45,7 @@ Result<void> take_step(Database& database, Namespace& names, uint64_t step) {
 Result<std::unique_ptr<Database>> open_database(io::FileSystem& fs, bool create) {
   SqliteOptions options;
   if (create) options.create = test_settings();
-  return open_sqlite(fs, kPath, options);
+  return open_sqlite(fs, kFaultyPath, options);
 }
 
 struct Progress {
@@ -254,7 +254,7 @@ TEST(MetaFaultsOnce, ThePowerMayGoInALongLife) {
     SqliteOptions options;
     options.create = test_settings();
     options.cache_bytes = 256 * kKiB;
-    const auto database = PENSTOCK_TRY(open_sqlite(fs, kPath, options));
+    const auto database = PENSTOCK_TRY(open_sqlite(fs, kFaultyPath, options));
     const auto names = PENSTOCK_TRY(database->open("train"));
     uint64_t durable = 0;
     for (uint64_t version = 1; version <= 16; ++version) {

@@ -15,7 +15,7 @@ Control::~Control() {
   if (drainer_.joinable()) drainer_.join();
 }
 
-Result<std::string> Control::status() {
+Result<std::string> Control::status(const std::map<std::string, uint64_t>& requests) {
   const volume::VolumeStatus volume = PENSTOCK_TRY(admin_->status(facts_.volume));
   const volume::HostStatus& host = volume.host;
   nlohmann::ordered_json json = {
@@ -32,6 +32,7 @@ Result<std::string> Control::status() {
       {"stored_bytes", host.stored_bytes},
       {"live_bytes", host.live_bytes},
       {"objects", host.objects},
+      {"requests", requests},
   };
   const std::lock_guard lock(mutex_);
   json["draining"] = draining_;

@@ -3,6 +3,7 @@
 // Threads: all calls from any thread. Stopping: a drain under way is given up within seconds.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,7 +27,8 @@ class Control {
   Control(std::shared_ptr<volume::Host> host, MountFacts facts);
   ~Control();
 
-  Result<std::string> status();  // JSON
+  // JSON; `requests`: how many came of each kind.
+  Result<std::string> status(const std::map<std::string, uint64_t>& requests);
   // Begins to move all content to the store; status() says how far it is.
   void start_drain();
 

@@ -57,7 +57,7 @@ Server::Server(volume::VolumeView& view, volume::Volume* live, Control& control,
       access_(live, options.access_times),
       directory_(directory),
       seekers_("mount-seek", kSeekers, kSeeksMax) {
-  if (live_ != nullptr && !options_.write_through) write_times_.emplace(*live_);
+  if (gathers()) write_times_.emplace(*live_);
 }
 
 void Server::init(fuse_conn_info* connection) {
@@ -67,7 +67,7 @@ void Server::init(fuse_conn_info* connection) {
   connection->max_background = options_.threads_max;
   connection->congestion_threshold = options_.threads_max * 3 / 4;
   connection->time_gran = 1;
-  want(connection, FUSE_CAP_WRITEBACK_CACHE, live_ != nullptr && !options_.write_through);
+  want(connection, FUSE_CAP_WRITEBACK_CACHE, gathers());
   // The kernel takes special bits away itself when a file is written. If we did, it would still
   // show them.
   want(connection, FUSE_CAP_HANDLE_KILLPRIV, false);

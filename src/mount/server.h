@@ -100,6 +100,8 @@ class Server {
   };
 
   meta::View& names() { return view_.names(); }
+  // The kernel gathers writes.
+  bool gathers() const { return live_ != nullptr && options_.gather_writes; }
   // A file that another process is still putting.
   bool is_hidden(meta::Ino parent, std::string_view name) const;
   double attributes_last(uint32_t mode) const;  // Seconds.

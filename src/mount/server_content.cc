@@ -28,6 +28,27 @@ std::span<std::byte> reply_buffer(size_t size) {
   return std::span(buffer).first(size);
 }
 
+// From where they lie; the kernel takes no more than so many at once.
+void reply_pieces(fuse_req_t request, const volume::Pieces& pieces) {
+  constexpr size_t kPartsMax = 512;
+  std::vector<iovec> parts;
+  parts.reserve(pieces.spans.size());
+  for (const std::span<const std::byte> piece : pieces.spans) {
+    parts.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
+  }
+  if (parts.size() <= kPartsMax) {
+    fuse_reply_iov(request, parts.data(), static_cast<int>(parts.size()));
+    return;
+  }
+  std::vector<char> whole;
+  whole.reserve(pieces.bytes);
+  for (const iovec& part : parts) {
+    const auto* const begin = static_cast<const char*>(part.iov_base);
+    whole.insert(whole.end(), begin, begin + part.iov_len);
+  }
+  fuse_reply_buf(request, whole.data(), whole.size());
+}
+
 }  // namespace
 
 void Server::open(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
@@ -49,8 +70,7 @@ void Server::flush(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
   // nothing is gathered there is nothing left to do, now or ever. But pages that it could not send
   // because this process is gone it drops without a word: that nobody answers this request is how
   // close() fails then.
-  const bool gathers = live_ != nullptr && !options_.write_through;
-  fuse_reply_err(request, gathers ? 0 : ENOSYS);
+  fuse_reply_err(request, gathers() ? 0 : ENOSYS);
 }
 
 void Server::read(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset,
@@ -60,11 +80,10 @@ void Server::read(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset,
   if (const std::optional<ReadRange> next = read_ahead_.note(ino, at, size)) {
     view_.prefetch(ino, next->offset, next->length);
   }
-  const std::span<std::byte> into = reply_buffer(size);
-  const Result<size_t> got = view_.read(ino, at, into);
+  const Result<volume::Pieces> got = view_.read_pieces(ino, at, reply_buffer(size));
   if (!got.ok()) return reply_error(request, got.error(), "read", ino);
   access_.note(ino);
-  fuse_reply_buf(request, reinterpret_cast<const char*>(into.data()), *got);
+  reply_pieces(request, *got);
 }
 
 void Server::write(fuse_req_t request, fuse_ino_t ino, const char* bytes, size_t size, off_t offset,
@@ -165,7 +184,7 @@ Result<off_t> Server::find_hole(const meta::Inode& inode, uint64_t offset) {
 void Server::lseek(fuse_req_t request, fuse_ino_t ino, off_t offset, int whence,
                    fuse_file_info* file) {
   (void)file;
-  if (live_ == nullptr || options_.write_through) return seek(request, ino, offset, whence);
+  if (!gathers()) return seek(request, ino, offset, whence);
   // Not here: it waits for writes, and where all threads wait nobody answers those.
   ThreadPool::Task task = [this, request, ino, offset, whence] {
     if (page_flush_.flush(ino)) return seek(request, ino, offset, whence);

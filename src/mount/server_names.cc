@@ -130,6 +130,11 @@ void Server::symlink(fuse_req_t request, const char* target, fuse_ino_t parent, 
 void Server::create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
                     fuse_file_info* file) {
   if (refuse_change(request)) return;
+  // As with open(): the kernel makes a node then, and opens it by itself.
+  if (no_open_) {
+    fuse_reply_err(request, ENOSYS);
+    return;
+  }
   const Result<Made> made =
       prepare(request, parent, S_IFREG | (mode & ~static_cast<mode_t>(S_IFMT)));
   if (!made.ok()) return reply_error(request, made.error(), "create", parent);

@@ -48,7 +48,7 @@ bool may_command(fuse_req_t request) {
 bool Server::answers_for_mount(fuse_req_t request, meta::Ino ino, std::string_view name,
                                size_t size) {
   if (ino != meta::kRoot || name != kStatusAttribute) return false;
-  const Result<std::string> status = control_.status();
+  const Result<std::string> status = control_.status(watch_.counts());
   if (status.ok()) {
     reply_value(request, *status, size);
   } else {

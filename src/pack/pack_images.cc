@@ -17,6 +17,7 @@
 #include "pack/tar_writer.h"
 #include "penstock/data.h"
 #include "penstock/decode.h"
+#include "store/object_address.h"
 
 namespace penstock::pack {
 
@@ -159,7 +160,7 @@ Result<void> write_picture(ShardWriter& writer, const PackOptions& options, uint
 }
 
 Result<std::unique_ptr<store::ObjectStore>> open_target(const PackOptions& options) {
-  if (!options.to.starts_with("s3://")) {
+  if (!store::is_object_address(options.to)) {
     io::FileSystem& fs = *PENSTOCK_TRY(io::process_file_system());
     PENSTOCK_TRY(io::make_directories(fs, options.to));
   }

@@ -31,7 +31,7 @@ struct PackFailure {
 
 struct PackOptions {
   std::string from;  // Class folders, or files: whatever data::Dataset opens.
-  std::string to;    // A directory, which is made, or s3://.
+  std::string to;    // A directory, which is made, s3:// or pen://.
   std::string prefix = "shard";
   uint64_t shard_bytes = 256 * kMiB;
   uint32_t max_side = 0;  // Larger images are made smaller, and JPEG. 0: as they are.

@@ -4,6 +4,7 @@
 
 #include "penstock/s3.h"
 #include "penstock/store.h"
+#include "store/object_address.h"
 #include "store/open_local_stores.h"
 #include "store/s3_store.h"
 
@@ -23,9 +24,18 @@ Result<std::unique_ptr<ObjectStore>> open_s3_address(std::string_view rest,
       PENSTOCK_TRY(make_s3_store(bucket, prefix, s3, {.read_only = options.read_only})));
 }
 
-std::map<std::string, OpenScheme, std::less<>>& schemes() {
-  static std::map<std::string, OpenScheme, std::less<>> all;
+using Schemes = std::map<std::string, OpenScheme, std::less<>>;
+
+Schemes& schemes() {
+  static Schemes all = {{"s3", open_s3_address}};
   return all;
+}
+
+constexpr std::string_view kMark = "://";
+
+Schemes::const_iterator scheme_of(std::string_view address) {
+  const size_t mark = address.find(kMark);
+  return mark == std::string_view::npos ? schemes().end() : schemes().find(address.substr(0, mark));
 }
 
 }  // namespace
@@ -34,14 +44,20 @@ void add_store_scheme(const std::string& name, OpenScheme open) {
   schemes().insert_or_assign(name, open);
 }
 
+std::optional<ObjectAddress> split_object_address(std::string_view address) {
+  const auto scheme = scheme_of(address);
+  if (scheme == schemes().end()) return std::nullopt;
+  const size_t slash =
+      std::min(address.find('/', scheme->first.size() + kMark.size()), address.size());
+  return ObjectAddress{std::string(address.substr(0, slash)),
+                       std::string(address.substr(std::min(slash + 1, address.size())))};
+}
+
 Result<std::unique_ptr<ObjectStore>> open_store(const std::string& address,
                                                 const StoreOptions& options) {
   const std::string_view text = address;
-  if (text.starts_with("s3://")) return open_s3_address(text.substr(5), options);
-  const size_t mark = text.find("://");
-  if (mark != std::string_view::npos) {
-    const auto added = schemes().find(text.substr(0, mark));
-    if (added != schemes().end()) return added->second(text.substr(mark + 3), options);
+  if (const auto scheme = scheme_of(text); scheme != schemes().end()) {
+    return scheme->second(text.substr(scheme->first.size() + kMark.size()), options);
   }
   if (auto local = open_local_store(address, options)) return std::move(*local);
   return make_error(ErrorCode::kInvalid,

@@ -11,7 +11,6 @@ namespace penstock::store {
 namespace {
 
 constexpr std::string_view kWild = "*?[{\\";
-constexpr std::string_view kS3 = "s3://";
 
 }  // namespace
 
@@ -22,30 +21,29 @@ Result<Selection> Selection::parse(const std::vector<std::string>& addresses, io
 }
 
 Result<void> Selection::add(const std::string& address, io::FileSystem& fs) {
-  if (address.starts_with(kS3)) return add_s3(address);
+  if (auto parts = split_object_address(address)) return add_objects(address, std::move(*parts));
   // Where its directory ends and its keys begin cannot be seen from outside.
   if (address.starts_with("file:")) return add_part(address, address + "/", "");
   if (address.starts_with("tree:")) return add_path("tree:", address.substr(5), fs);
   const size_t colon = address.find(':');
   if (address.empty() || (colon != std::string::npos && address.find_first_of("./") > colon)) {
     return make_error(ErrorCode::kInvalid,
-                      fmt::format("'{}' names no objects: expected s3://BUCKET/KEY, tree:PATH, "
-                                  "file:PATH or a path",
+                      fmt::format("'{}' names no objects: expected s3://BUCKET/KEY, "
+                                  "pen://VOLUME/PATH, tree:PATH, file:PATH or a path",
                                   address));
   }
   return add_path("", address, fs);
 }
 
-Result<void> Selection::add_s3(const std::string& address) {
-  const size_t slash = std::min(address.find('/', kS3.size()), address.size());
-  const std::string store = address.substr(0, slash);
-  if (store.size() == kS3.size() || store.find_first_of(kWild) != std::string::npos) {
+Result<void> Selection::add_objects(const std::string& address, ObjectAddress parts) {
+  if (parts.store.ends_with('/') || parts.store.find_first_of(kWild) != std::string::npos) {
     return make_error(ErrorCode::kInvalid,
-                      fmt::format("'{}' needs the whole name of a bucket: s3://BUCKET/KEY, with "
-                                  "wildcards in KEY only",
+                      fmt::format("'{}' needs the whole name of a bucket or volume: "
+                                  "s3://BUCKET/KEY, with wildcards in KEY only",
                                   address));
   }
-  return add_part(store, store + "/", address.substr(std::min(slash + 1, address.size())));
+  std::string front = parts.store + "/";
+  return add_part(std::move(parts.store), std::move(front), std::move(parts.key));
 }
 
 Result<void> Selection::add_path(std::string_view scheme, std::string path, io::FileSystem& fs) {

@@ -1,6 +1,7 @@
 // Objects as people name them, several at once:
 //
 //   s3://bucket/train-*.tar    s3://bucket/train-{000..999}.tar    s3://bucket/raw/    tree:/mnt/data
+//   pen://volume/train-*.tar, and likewise every scheme that was added
 //
 // Patterns are those of base/glob.h, and over keys: no shell knows what is in a bucket. An address
 // without wildcards is one object, or else everything below it; one with wildcards is every object
@@ -20,6 +21,7 @@
 #include "penstock/io.h"
 #include "penstock/result.h"
 #include "penstock/store.h"
+#include "store/object_address.h"
 
 namespace penstock::store {
 
@@ -52,7 +54,7 @@ class Selection {
   class Walk;
 
   Result<void> add(const std::string& address, io::FileSystem& fs);
-  Result<void> add_s3(const std::string& address);
+  Result<void> add_objects(const std::string& address, ObjectAddress parts);
   Result<void> add_path(std::string_view scheme, std::string path, io::FileSystem& fs);
   Result<void> add_part(std::string store, std::string front, std::string pattern);
 

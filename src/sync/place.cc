@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "store/object_address.h"
 #include "store/tree_files.h"
 
 namespace penstock::sync {
@@ -107,8 +108,8 @@ Result<std::unique_ptr<Place>> open_objects(const std::string& address,
   const bool is_folder = PENSTOCK_TRY(has_objects(*place->store, call));
   if (is_folder) return place;
   // Nothing is in such a folder. A bucket may be empty; otherwise: is it one object?
-  const size_t bucket_end = address.find('/', address.find("://") + 3);
-  if (bucket_end == std::string::npos || bucket_end + 1 == address.size()) return place;
+  const auto parts = store::split_object_address(address);
+  if (!parts || parts->key.empty()) return place;
   const auto nothing = [&] {
     return make_error(
         ErrorCode::kNotFound,
@@ -157,9 +158,7 @@ std::string Place::description() const {
 }
 
 Result<std::unique_ptr<Place>> open_place(const std::string& address, const PlaceOptions& options) {
-  if (address.starts_with("s3://") || address.starts_with("pen://")) {
-    return open_objects(address, options);
-  }
+  if (store::is_object_address(address)) return open_objects(address, options);
   if (address.starts_with("tree:")) return open_path(address.substr(5), options);
   if (!has_scheme(address)) return open_path(address, options);
   return make_error(ErrorCode::kInvalid,

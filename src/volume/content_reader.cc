@@ -30,6 +30,17 @@ bool holds_bytes(const meta::Extent& extent) {
   return extent.chunk != meta::kZeros;
 }
 
+// Neighbours in memory become one: a reply has only so many.
+void add_piece(Pieces& pieces, std::span<const std::byte> piece) {
+  pieces.bytes += piece.size();
+  if (!pieces.spans.empty() &&
+      pieces.spans.back().data() + pieces.spans.back().size() == piece.data()) {
+    pieces.spans.back() = {pieces.spans.back().data(), pieces.spans.back().size() + piece.size()};
+  } else {
+    pieces.spans.push_back(piece);
+  }
+}
+
 Error cut_short(const std::string& key, uint64_t offset, size_t wanted, size_t got) {
   return make_error(
       ErrorCode::kCorrupt,
@@ -47,27 +58,47 @@ ContentReader::ContentReader(Journal& journal, store::ObjectStore& store, FrameC
       loads_(static_cast<ptrdiff_t>(options.loads_max)),
       pool_("volume-load", options.threads, kQueuedLoadsMax) {}
 
+void copy_pieces(const Pieces& pieces, std::span<std::byte> into) {
+  for (const std::span<const std::byte> piece : pieces.spans) {
+    if (piece.data() != into.data()) std::memcpy(into.data(), piece.data(), piece.size());
+    into = into.subspan(piece.size());
+  }
+}
+
 Result<void> ContentReader::read(std::span<const meta::Extent> extents, uint64_t offset,
                                  std::span<std::byte> into) {
-  PENSTOCK_TRY(start(plan(extents, offset, into.size()), /*one_here=*/true));
-  const uint64_t end = offset + into.size();
+  copy_pieces(PENSTOCK_TRY(find(extents, offset, into)), into);
+  return {};
+}
+
+Result<Pieces> ContentReader::find(std::span<const meta::Extent> extents, uint64_t offset,
+                                   std::span<std::byte> scratch) {
+  PENSTOCK_TRY(start(plan(extents, offset, scratch.size()), /*one_here=*/true));
+  Pieces pieces;
+  const uint64_t end = offset + scratch.size();
+  // [begin, end) of the file, in the scratch.
+  const auto place_for = [&](uint64_t begin, uint64_t until) {
+    const std::span<std::byte> there = scratch.subspan(begin - offset, until - begin);
+    add_piece(pieces, there);
+    return there;
+  };
   uint64_t at = offset;
   for (const meta::Extent& extent : extents) {
     const Overlap part = overlap_of(extent, at, end);
     if (part.begin >= part.end) continue;
-    std::memset(into.data() + (at - offset), 0, part.begin - at);
-    const auto there = into.subspan(part.begin - offset, part.end - part.begin);
+    if (at < part.begin) std::ranges::fill(place_for(at, part.begin), std::byte{0});
     if (!holds_bytes(extent)) {
-      std::ranges::fill(there, std::byte{0});
+      std::ranges::fill(place_for(part.begin, part.end), std::byte{0});
     } else if (is_journal(extent.place.object)) {
+      const std::span<std::byte> there = place_for(part.begin, part.end);
       PENSTOCK_TRY(read_journal(extent.place, part.chunk_begin, there));
     } else {
-      PENSTOCK_TRY(copy_frames(extent, part.chunk_begin, there));
+      PENSTOCK_TRY(add_frames(pieces, extent, part.chunk_begin, part.end - part.begin));
     }
     at = part.end;
   }
-  if (at < end) std::memset(into.data() + (at - offset), 0, end - at);
-  return {};
+  if (at < end) std::ranges::fill(place_for(at, end), std::byte{0});
+  return pieces;
 }
 
 void ContentReader::prefetch(std::span<const meta::Extent> extents, uint64_t offset,
@@ -75,15 +106,16 @@ void ContentReader::prefetch(std::span<const meta::Extent> extents, uint64_t off
   (void)start(plan(extents, offset, length), /*one_here=*/false);
 }
 
-Result<void> ContentReader::copy_frames(const meta::Extent& extent, uint64_t begin,
-                                        std::span<std::byte> into) {
-  while (!into.empty()) {
+Result<void> ContentReader::add_frames(Pieces& pieces, const meta::Extent& extent, uint64_t begin,
+                                       uint64_t length) {
+  while (length > 0) {
     const auto index = static_cast<uint32_t>(begin / kFrameBytes);
-    const FrameRef held = PENSTOCK_TRY(frame(extent.place, index));
+    FrameRef held = PENSTOCK_TRY(frame(extent.place, index));
     const uint64_t skipped = begin - uint64_t{index} * kFrameBytes;
-    const size_t taken = std::min<uint64_t>(held->size - skipped, into.size());
-    std::memcpy(into.data(), held->bytes().data() + skipped, taken);
-    into = into.subspan(taken);
+    const size_t taken = std::min<uint64_t>(held->size - skipped, length);
+    add_piece(pieces, held->bytes().subspan(skipped, taken));
+    pieces.owners.push_back(std::move(held));
+    length -= taken;
     begin += taken;
   }
   return {};

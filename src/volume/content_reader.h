@@ -10,6 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "penstock/store.h"
+#include "penstock/volume.h"
 #include "volume/frame_cache.h"
 #include "volume/journal.h"
 #include "volume/object_format.h"
@@ -29,9 +30,13 @@ class ContentReader {
   ContentReader(Journal& journal, store::ObjectStore& store, FrameCache& frames,
                 const ReaderOptions& options);
 
-  // [offset, offset + into.size()) of a file with these extents, which are all that touch the
-  // range, in order. What none covers is zeros. kNotFound: the bytes lie elsewhere by now; ask for
-  // the extents again. kCorrupt, and what stores say.
+  // [offset, offset + scratch.size()) of a file with these extents, which are all that touch the
+  // range, in order. What none covers is zeros. What does not lie in a frame is put where it belongs
+  // in `scratch`. kNotFound: the bytes lie elsewhere by now; ask for the extents again. kCorrupt, and
+  // what stores say.
+  Result<Pieces> find(std::span<const meta::Extent> extents, uint64_t offset,
+                      std::span<std::byte> scratch);
+  // The same, all of it copied.
   Result<void> read(std::span<const meta::Extent> extents, uint64_t offset,
                     std::span<std::byte> into);
   // Begins to load them, if they are not in memory.
@@ -64,7 +69,8 @@ class ContentReader {
                       std::span<const std::byte> stored);
   Result<void> get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into,
                    bool past_cache);
-  Result<void> copy_frames(const meta::Extent& extent, uint64_t begin, std::span<std::byte> into);
+  Result<void> add_frames(Pieces& pieces, const meta::Extent& extent, uint64_t begin,
+                          uint64_t length);
   Result<FrameRef> frame(const meta::Place& place, uint32_t index);
   Error damaged(meta::ObjectId object, uint64_t offset) const;
   Result<void> read_journal(const meta::Place& place, uint64_t begin, std::span<std::byte> into);
@@ -77,5 +83,8 @@ class ContentReader {
   std::counting_semaphore<> loads_;
   ThreadPool pool_;
 };
+
+// To where they belong in the scratch that they were found with.
+void copy_pieces(const Pieces& pieces, std::span<std::byte> into);
 
 }  // namespace penstock::volume

@@ -14,7 +14,7 @@ namespace penstock::volume {
 
 namespace {
 
-constexpr uint64_t kPurgedRows = 20'000;  // With each commit, so that others get their turn.
+constexpr uint64_t kPurgedByCommit = 20'000;  // With each commit, so that others get their turn.
 constexpr int kReadAttempts = 5;
 
 }  // namespace
@@ -102,6 +102,7 @@ Result<void> HostImpl::write(meta::Namespace& names, const VolumeUuid& volume, m
         PENSTOCK_TRY(know_segment(place->segment));
         const meta::Place there = place_of(*place, bytes.size());
         PENSTOCK_TRY(apply(names, operation, std::span(&there, 1)));
+        merger_->note(volume, ino, offset, bytes.size());
         return {};
       }
       if (place.error().code == ErrorCode::kIo) return fail(turn, place.error());
@@ -165,7 +166,7 @@ Result<meta::Version> HostImpl::commit() {
   {
     const Turn turn(turn_);
     PENSTOCK_TRY(check_usable(turn));
-    PENSTOCK_TRY(database_->purge(now(), kPurgedRows));
+    PENSTOCK_TRY(database_->purge(now(), kPurgedByCommit));
     PENSTOCK_TRY(forget_segments(turn));
     version = PENSTOCK_TRY(commit_turn(turn));
     released = database_->journal().sequence;
@@ -214,18 +215,23 @@ void HostImpl::run_committer() {
 
 Result<size_t> HostImpl::read(meta::View& view, meta::Ino ino, uint64_t offset,
                               std::span<std::byte> into) {
-  Result<size_t> last = size_t{0};
+  const Pieces found = PENSTOCK_TRY(read_pieces(view, ino, offset, into));
+  copy_pieces(found, into);
+  return found.bytes;
+}
+
+Result<Pieces> HostImpl::read_pieces(meta::View& view, meta::Ino ino, uint64_t offset,
+                                     std::span<std::byte> into) {
+  Result<Pieces> last = Pieces{};
   for (int attempt = 0; attempt < kReadAttempts; ++attempt) {
     const meta::Inode inode = PENSTOCK_TRY(view.inode(ino));
-    if (offset >= inode.size) return size_t{0};
+    if (offset >= inode.size) return Pieces{};
     const auto wanted = into.first(std::min<uint64_t>(into.size(), inode.size - offset));
     const auto extents = PENSTOCK_TRY(view.extents(ino, offset, wanted.size()));
     if (PENSTOCK_TRY(view.inode(ino)).data_version != inode.data_version) continue;
-    const Result<void> done = reader_->read(extents, offset, wanted);
-    if (done.ok()) return wanted.size();
-    last = done.error();
+    last = reader_->find(extents, offset, wanted);
     // They were moved meanwhile: look again where they are.
-    if (done.error().code != ErrorCode::kNotFound) return last;
+    if (last.ok() || last.error().code != ErrorCode::kNotFound) return last;
   }
   return last;
 }

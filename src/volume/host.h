@@ -15,6 +15,7 @@
 #include "volume/content_reader.h"
 #include "volume/frame_cache.h"
 #include "volume/journal.h"
+#include "volume/merger.h"
 #include "volume/mover.h"
 #include "volume/operation.h"
 
@@ -50,6 +51,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
                      uint64_t offset, std::span<const std::byte> bytes);
   Result<void> sync();
   Result<size_t> read(meta::View& view, meta::Ino ino, uint64_t offset, std::span<std::byte> into);
+  Result<Pieces> read_pieces(meta::View& view, meta::Ino ino, uint64_t offset,
+                             std::span<std::byte> scratch);
   void prefetch(meta::View& view, meta::Ino ino, uint64_t offset, uint64_t length);
   meta::Time now() const;
 
@@ -95,6 +98,7 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   std::unique_ptr<FrameCache> frames_;
   std::unique_ptr<ContentReader> reader_;
   std::unique_ptr<Packer> packer_;
+  std::unique_ptr<Merger> merger_;
   std::unique_ptr<Mover> mover_;
 
   std::mutex turn_;

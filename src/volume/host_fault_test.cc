@@ -101,5 +101,59 @@ TEST(HostFaults, AnyCallMayFail) {
   EXPECT_GT(calls, 100u);
 }
 
+// Small pieces side by side, synced; then merged, and more written on top.
+constexpr size_t kPieces = 20;
+const Bytes kLog = random_bytes(kPieces * 100, 3);
+
+void live_with_merging(io::FileSystem& fs, uint64_t& synced) {
+  const auto host = open_host(kHostPath, quiet_options(fs));
+  if (!host.ok()) return;
+  const auto volume = *(*host)->open("v");
+  const auto log = volume->names().lookup(meta::kRoot, "log");
+  if (!log.ok()) return;
+  for (size_t i = 0; i < kPieces; ++i) {
+    if (!volume->write(log->ino, i * 100, std::span(kLog).subspan(i * 100, 100)).ok()) return;
+  }
+  if (!volume->sync().ok()) return;
+  synced = kLog.size();
+  if (!(*host)->drain(kNoDeadline).ok()) return;
+  (void)(*host)->gc({});
+}
+
+void expect_log(io::FileSystem& fs, uint64_t synced) {
+  const auto host = open_host(kHostPath, quiet_options(fs));
+  ASSERT_THAT(host, IsOk());
+  const auto volume = *(*host)->open("v");
+  const Bytes found = content_of(*volume, "log");
+  EXPECT_GE(found.size(), synced);
+  ASSERT_LE(found.size(), kLog.size());
+  EXPECT_TRUE(std::ranges::equal(found, std::span(kLog).first(found.size())));
+  const auto report = (*host)->fsck({});
+  ASSERT_THAT(report, IsOk());
+  for (const Finding& finding : report->findings) ADD_FAILURE() << finding.path << finding.what;
+}
+
+TEST(HostFaults, ThePowerMayGoWhilePiecesAreMerged) {
+  MemoryFileSystem begin;
+  {
+    const auto host = new_host(begin);
+    make_file(**host->open("v"), "log");
+    ASSERT_THAT(host->commit(), IsOk());
+  }
+  uint64_t calls = 0;
+  for (uint64_t n = 1; !HasFailure(); ++n) {
+    FaultyFileSystem fs({.cut_at = n}, begin.clone());
+    uint64_t synced = 0;
+    live_with_merging(fs, synced);
+    for (const uint64_t seed : {uint64_t{0}, 1 + n}) {
+      SCOPED_TRACE(fmt::format("call {}, seed {}", n, seed));
+      expect_log(*fs.power_cut(seed), synced);
+    }
+    if (!fs.fault_hit()) break;
+    calls = n;
+  }
+  EXPECT_GT(calls, 50u);
+}
+
 }  // namespace
 }  // namespace penstock::volume

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "store/object_address.h"
 #include "volume/host.h"
 #include "volume/pending_age.h"
 #include "volume/registry.h"
@@ -175,13 +176,18 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
                                                           .io_timeout = options_.io_timeout});
   packer_ = std::make_unique<Packer>(*database_, *reader_, *store_,
                                      PackerOptions{.space = space_, .codec = settings.codec});
+  merger_ = std::make_unique<Merger>(*database_, *reader_, *packer_);
+  WritebackOptions writeback = options_.writeback;
+  const bool is_near = !store::is_object_address(settings.store);
+  if (is_near && !writeback.start_bytes) writeback.start_bytes = writeback.journal_bytes / 2;
   mover_ = std::make_unique<Mover>(
       *database_, *packer_,
-      MoverOptions{.writeback = options_.writeback,
+      MoverOptions{.writeback = writeback,
                    .io_timeout = options_.io_timeout,
                    .now = [this] { return now(); },
                    .oldest = [this] { return oldest_content(*database_, *journal_); },
-                   .commit = [this] { (void)commit(); }});
+                   .commit = [this] { (void)commit(); },
+                   .merge = [this](Deadline deadline) { return merger_->run(deadline); }});
   return {};
 }
 

@@ -128,6 +128,30 @@ TEST(Host, PastVersionsStayWhatTheyWere) {
   EXPECT_THAT(volume->names().lookup(meta::kRoot, "a"), FailsWith(ErrorCode::kNotFound));
 }
 
+TEST(Host, ChangesBetweenCommitsAreOneVersion) {
+  MemoryFileSystem fs;
+  const auto host = new_host(fs);
+  const auto volume = *host->open("v");
+  const meta::Ino file = make_file(*volume, "a");
+  ASSERT_THAT(volume->write(file, 0, random_bytes(1'000, 1)), IsOk());
+  const meta::Version first = *host->commit();
+  ASSERT_THAT(host->commit(), IsOk());  // What was there before it is forgotten.
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_THAT(volume->write(file, 0, random_bytes(1'000, 2)), IsOk());
+    ASSERT_THAT(volume->change(file, {.permissions = 0600 + i % 8}), IsOk());
+    ASSERT_THAT(volume->rename(meta::kRoot, i % 2 == 0 ? "a" : "b", meta::kRoot,
+                               i % 2 == 0 ? "b" : "a", meta::Rename::kReplace),
+                IsOk());
+  }
+  const meta::Version second = *host->commit();
+  EXPECT_EQ(second, first + 1);
+  // Of the root, the file, its name, its content and the totals, one row each at most.
+  EXPECT_LE(host->database().purge(INT64_MAX, 1'000)->rows, 5u);
+  // Nor are there versions of what nobody changed, or only looked at.
+  ASSERT_THAT(volume->change(file, {.atime = 1}), IsOk());
+  EXPECT_EQ(*host->commit(), second);
+}
+
 TEST(Host, WritersWaitForRoomAndSayWhatTheyWaitFor) {
   MemoryFileSystem fs;
   HostOptions options = quiet_options(fs);

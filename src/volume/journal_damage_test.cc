@@ -8,7 +8,7 @@ namespace {
 using io::MemoryFileSystem;
 using ::testing::HasSubstr;
 
-const std::string kFirst = kJournalPath + "/segment-0000000000000001";
+const std::string kFirstSegment = kJournalPath + "/segment-0000000000000001";
 
 void flip(io::FileSystem& fs, const std::string& path, uint64_t offset, int bit) {
   const auto file = fs.open(path, {.access = io::Access::kReadWrite});
@@ -55,7 +55,7 @@ TEST(JournalDamage, AFlippedBitInASyncedRecordIsFound) {
     const JournalPlace& place = three.places[record];
     for (uint64_t at = place.offset; at < place.offset + place.bytes; ++at) {
       const auto fs = three.fs.clone();
-      flip(*fs, kFirst, at, static_cast<int>(at % 8));
+      flip(*fs, kFirstSegment, at, static_cast<int>(at % 8));
       const auto seen = look(*fs);
       if (is_padding(place, three.entries[record], at)) {
         ASSERT_THAT(seen, IsOk());
@@ -64,7 +64,7 @@ TEST(JournalDamage, AFlippedBitInASyncedRecordIsFound) {
       ASSERT_THAT(seen, FailsWith(ErrorCode::kCorrupt)) << "record " << record << " at " << at;
       EXPECT_THAT(seen.error().detail, HasSubstr("Nothing was changed"));
       // Repaired, it is whole.
-      flip(*fs, kFirst, at, static_cast<int>(at % 8));
+      flip(*fs, kFirstSegment, at, static_cast<int>(at % 8));
       ASSERT_EQ(look(*fs)->size(), 3u);
     }
   }
@@ -77,7 +77,7 @@ TEST(JournalDamage, WithoutProofItIsTheEndAsAfterAPowerCut) {
     for (uint64_t at = place.offset; at < place.offset + place.bytes; ++at) {
       if (is_padding(place, three.entries[record], at)) continue;
       const auto fs = three.fs.clone();
-      flip(*fs, kFirst, at, static_cast<int>(at % 8));
+      flip(*fs, kFirstSegment, at, static_cast<int>(at % 8));
       const auto seen = look(*fs);
       ASSERT_THAT(seen, IsOk());
       ASSERT_EQ(seen->size(), record);
@@ -89,7 +89,7 @@ TEST(JournalDamage, WithoutProofItIsTheEndAsAfterAPowerCut) {
 TEST(JournalDamage, WhatIsCommittedNeedNotBeWhole) {
   const Three three(/*proved=*/true);
   const auto fs = three.fs.clone();
-  flip(*fs, kFirst, three.places[0].offset + three.places[0].bytes - 16, 0);  // Its content.
+  flip(*fs, kFirstSegment, three.places[0].offset + three.places[0].bytes - 16, 0);  // Its content.
   ASSERT_THAT(look(*fs->clone(), 0), FailsWith(ErrorCode::kCorrupt));
   EXPECT_EQ(look(*fs, 1)->size(), 2u);
 }
@@ -97,7 +97,7 @@ TEST(JournalDamage, WhatIsCommittedNeedNotBeWhole) {
 TEST(JournalDamage, WhatLiesBehindTheEndIsCutOffForGood) {
   const Three three(/*proved=*/false);
   const auto fs = three.fs.clone();
-  flip(*fs, kFirst, three.places[1].offset + 3, 0);
+  flip(*fs, kFirstSegment, three.places[1].offset + 3, 0);
   {
     const auto journal = ready_journal(*fs);
     // Of the same length: the old third record lies right behind it, were it in the same place.
@@ -110,7 +110,7 @@ TEST(JournalDamage, WhatLiesBehindTheEndIsCutOffForGood) {
   EXPECT_EQ(look(*fs->power_cut(0))->size(), 2u);
   EXPECT_EQ(look(*fs)->size(), 2u);
   // Nor do the old ones come back when they are whole again.
-  flip(*fs, kFirst, three.places[1].offset + 3, 0);
+  flip(*fs, kFirstSegment, three.places[1].offset + 3, 0);
   const auto seen = look(*fs);
   ASSERT_THAT(seen, IsOk());
   ASSERT_EQ(seen->size(), 2u);
@@ -178,7 +178,7 @@ TEST(JournalDamage, ReadVerifiesWhatItReads) {
   Bytes into(100);
   for (const uint64_t piece : {0, 1, 2, 3}) {
     const uint64_t at = content_at + piece * kPieceBytes + 99;
-    flip(fs, kFirst, at, 3);
+    flip(fs, kFirstSegment, at, 3);
     for (const uint64_t read : {0, 1, 2, 3}) {
       const Result<void> result = journal->read(*place, read * kPieceBytes, into);
       if (read == piece) {
@@ -189,12 +189,12 @@ TEST(JournalDamage, ReadVerifiesWhatItReads) {
     }
     Bytes all(content.size());
     EXPECT_THAT(journal->read(*place, 0, all), FailsWith(ErrorCode::kCorrupt));
-    flip(fs, kFirst, at, 3);
+    flip(fs, kFirstSegment, at, 3);
   }
   for (uint64_t at = place->offset; at < place->offset + kRecordHeaderBytes + 4 * kSumBytes; ++at) {
-    flip(fs, kFirst, at, 5);
+    flip(fs, kFirstSegment, at, 5);
     EXPECT_THAT(journal->read(*place, 0, into), FailsWith(ErrorCode::kCorrupt));
-    flip(fs, kFirst, at, 5);
+    flip(fs, kFirstSegment, at, 5);
   }
   JournalPlace wrong = *place;
   ++wrong.sequence;

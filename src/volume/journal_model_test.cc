@@ -6,9 +6,9 @@ namespace {
 
 using io::MemoryFileSystem;
 
-class Model {
+class ListModel {
  public:
-  explicit Model(uint64_t seed) : random_(seed) {
+  explicit ListModel(uint64_t seed) : random_(seed) {
     options_.segment_bytes = (16 + random_() % 3 * 8) * 4096;
     options_.limit_bytes = (2 + random_() % 6) * options_.segment_bytes;
     options_.spare_bytes = random_() % 4 * options_.segment_bytes;
@@ -73,7 +73,7 @@ class Model {
 TEST(JournalModel, HoldsWhatAListHolds) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    Model model(seed);
+    ListModel model(seed);
     for (int i = 0; i < 150 && !HasFailure(); ++i) model.step();
     if (HasFailure()) return;
   }

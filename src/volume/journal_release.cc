@@ -21,9 +21,9 @@ Error damaged(const JournalPlace& place) {
 }
 
 // Content of one record, piece by piece.
-class ContentReader {
+class PlaceReader {
  public:
-  ContentReader(io::File& file, const JournalPlace& place) : file_(file), place_(place) {}
+  PlaceReader(io::File& file, const JournalPlace& place) : file_(file), place_(place) {}
 
   // The header, verified. `seed` is that of the place.
   Result<RecordHeader> open(uint64_t seed) {
@@ -112,7 +112,7 @@ Result<Journal::Impl::Pin> Journal::Impl::pin(uint64_t number) {
 Result<void> Journal::Impl::read(const JournalPlace& place, uint64_t content_offset,
                                  std::span<std::byte> into) {
   const Pin segment = PENSTOCK_TRY(pin(place.segment));
-  ContentReader reader(*segment->file, place);
+  PlaceReader reader(*segment->file, place);
   const RecordHeader header = PENSTOCK_TRY(reader.open(segment->identity().seed(place.offset)));
   if (content_offset > header.content_bytes ||
       into.size() > header.content_bytes - content_offset) {
@@ -126,7 +126,7 @@ Result<void> Journal::Impl::read(const JournalPlace& place, uint64_t content_off
 
 Result<int64_t> Journal::Impl::time_of(const JournalPlace& place) {
   const Pin segment = PENSTOCK_TRY(pin(place.segment));
-  ContentReader reader(*segment->file, place);
+  PlaceReader reader(*segment->file, place);
   return PENSTOCK_TRY(reader.open(segment->identity().seed(place.offset))).time_ns;
 }
 

@@ -1,6 +1,9 @@
 #include "volume/mover.h"
 
 #include <fmt/core.h>
+#include <sys/resource.h>
+
+#include <latch>
 
 #include "base/log.h"
 
@@ -11,11 +14,22 @@ namespace {
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(500);
 constexpr Nanoseconds kPauseAfterFailure = std::chrono::seconds(2);
 constexpr size_t kChunksAtOnce = 4096;
+constexpr size_t kQueueMax = 64;
+constexpr int kNice = 5;
+
+// To whoever writes and reads: what is moved is safe where it is.
+void give_way() {
+  // On Linux of this thread only. Where it fails there was less to give.
+  (void)::setpriority(PRIO_PROCESS, 0, kNice);
+}
 
 }  // namespace
 
 Mover::Mover(meta::Database& database, Packer& packer, const MoverOptions& options)
-    : database_(database), packer_(packer), options_(options) {}
+    : database_(database),
+      packer_(packer),
+      options_(options),
+      pool_("volume-pack", std::max<size_t>(options.writeback.parallel, 1), kQueueMax) {}
 
 void Mover::start() {
   thread_ = std::thread([this] { run(); });
@@ -46,7 +60,7 @@ Result<uint64_t> Mover::waiting_bytes() {
 
 bool Mover::is_due(uint64_t bytes) {
   if (bytes == 0) return false;
-  if (bytes >= options_.writeback.start_bytes) return true;
+  if (bytes >= options_.writeback.start_bytes.value_or(packer_.pack_bytes())) return true;
   const Result<meta::Time> oldest = options_.oldest();
   // What cannot be told is not left to wait.
   return !oldest.ok() || options_.now() - *oldest >= options_.writeback.max_age.count();
@@ -73,42 +87,90 @@ void Mover::run() {
 
 Result<void> Mover::move_all(Deadline deadline) {
   const std::lock_guard moving(moving_);
-  while (PENSTOCK_TRY(move_some(deadline))) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_) return {};
-    }
+  PENSTOCK_TRY(merge_all(deadline));
+  while (!is_stopping()) {
+    const uint64_t waiting = PENSTOCK_TRY(waiting_bytes());
+    if (waiting == 0) return {};
+    PENSTOCK_TRY(move_waiting(waiting, deadline));
+  }
+  return {};
+}
+
+// Several objects at once, as long as there is so much.
+Result<void> Mover::move_waiting(uint64_t bytes, Deadline deadline) {
+  const uint64_t objects = (bytes + packer_.pack_bytes() - 1) / packer_.pack_bytes();
+  const auto movers = std::min<uint64_t>(objects, pool_.threads());
+  Batch batch(PENSTOCK_TRY(database_.segments()));
+  std::latch done(static_cast<ptrdiff_t>(movers));
+  for (uint64_t i = 0; i < movers; ++i) {
+    pool_.submit([&] {
+      give_way();
+      while (move_one(batch, deadline)) {
+      }
+      done.count_down();
+    });
+  }
+  done.wait();
+  packer_.let_go_of_memory();
+  return batch.result;
+}
+
+bool Mover::move_one(Batch& batch, Deadline deadline) {
+  Result<std::vector<meta::Chunk>> chunks = std::vector<meta::Chunk>();
+  {
+    const std::lock_guard lock(batch.mutex);
+    if (!batch.result.ok() || is_stopping()) return false;
+    chunks = gather(batch);
+    if (!chunks.ok()) batch.result = chunks.error();
+  }
+  if (!chunks.ok() || chunks->empty()) return false;
+  const Result<void> moved =
+      packer_.move(std::move(*chunks), std::min(deadline, deadline_in(options_.io_timeout)));
+  if (moved.ok()) {
+    options_.commit();
+    return true;
+  }
+  const std::lock_guard lock(batch.mutex);
+  if (batch.result.ok()) batch.result = moved;
+  return false;
+}
+
+bool Mover::is_stopping() {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+// What was merged need not be moved, once its small pieces are forgotten: that is with the commit
+// after the one that ends their life, unless a version that is kept still has them.
+Result<void> Mover::merge_all(Deadline deadline) {
+  if (!options_.merge) return {};
+  while (!is_stopping()) {
+    const Deadline step = std::min(deadline, deadline_in(options_.io_timeout));
+    if (PENSTOCK_TRY(options_.merge(step)) == 0) return {};
+    options_.commit();
     options_.commit();
   }
   return {};
 }
 
-Result<bool> Mover::move_some(Deadline deadline) {
-  std::vector<meta::Chunk> chunks = PENSTOCK_TRY(gather());
-  if (chunks.empty()) return false;
-  PENSTOCK_TRY(
-      packer_.move(std::move(chunks), std::min(deadline, deadline_in(options_.io_timeout))));
-  return true;
-}
-
-// The oldest ones, as much as an object takes.
-Result<std::vector<meta::Chunk>> Mover::gather() {
+// The oldest ones that nobody has taken, as much as an object takes.
+Result<std::vector<meta::Chunk>> Mover::gather(Batch& batch) {
   std::vector<meta::Chunk> gathered;
   uint64_t bytes = 0;
-  for (const meta::Object& object : PENSTOCK_TRY(database_.segments())) {
-    if (object.live_bytes == 0) continue;
-    uint64_t from = 0;
-    while (true) {
-      const auto chunks = PENSTOCK_TRY(database_.chunks_of(object.id, from, kChunksAtOnce));
-      for (const meta::Chunk& chunk : chunks) {
-        if (chunk.references == 0) continue;
+  while (batch.segment < batch.segments.size()) {
+    const auto chunks = PENSTOCK_TRY(
+        database_.chunks_of(batch.segments[batch.segment].id, batch.from, kChunksAtOnce));
+    for (const meta::Chunk& chunk : chunks) {
+      if (chunk.references > 0) {
         if (bytes > 0 && bytes + chunk.place.raw > packer_.pack_bytes()) return gathered;
         bytes += chunk.place.raw;
         gathered.push_back(chunk);
       }
-      if (chunks.size() < kChunksAtOnce) break;
-      from = chunks.back().place.offset + 1;
+      batch.from = chunk.place.offset + 1;
     }
+    if (chunks.size() == kChunksAtOnce) continue;
+    ++batch.segment;
+    batch.from = 0;
   }
   return gathered;
 }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "penstock/meta.h"
 #include "penstock/volume.h"
 #include "volume/packer.h"
@@ -23,6 +24,9 @@ struct MoverOptions {
   // Since when something waits to be moved; 0: nothing does.
   std::function<Result<meta::Time>()> oldest;
   std::function<void()> commit;  // Called when segments may be released for it.
+  // Called before content is moved, so that less is: brings small pieces together (merger.h), and
+  // says how many bytes it did.
+  std::function<Result<uint64_t>(Deadline)> merge = nullptr;
 };
 
 class Mover {
@@ -39,9 +43,23 @@ class Mover {
   Result<void> move_all(Deadline deadline);
 
  private:
-  // False: nothing was there to be moved.
-  Result<bool> move_some(Deadline deadline);
-  Result<std::vector<meta::Chunk>> gather();
+  Result<void> merge_all(Deadline deadline);
+  bool is_stopping();
+  // What is moved now, by several threads.
+  struct Batch {
+    explicit Batch(std::vector<meta::Object> segments_in) : segments(std::move(segments_in)) {}
+    const std::vector<meta::Object> segments;
+    std::mutex mutex;
+    // Up to where somebody has taken it.
+    size_t segment = 0;
+    uint64_t from = 0;
+    Result<void> result;
+  };
+
+  Result<void> move_waiting(uint64_t bytes, Deadline deadline);
+  // False: there is nothing left to take, or it failed.
+  bool move_one(Batch& batch, Deadline deadline);
+  Result<std::vector<meta::Chunk>> gather(Batch& batch);
   Result<uint64_t> waiting_bytes();
   bool is_due(uint64_t bytes);
   void run();
@@ -56,6 +74,7 @@ class Mover {
   bool hurry_ = false;
   bool stopping_ = false;
   std::thread thread_;
+  ThreadPool pool_;  // Those that move. Last: its tasks use the others.
 };
 
 }  // namespace penstock::volume

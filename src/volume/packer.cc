@@ -10,16 +10,33 @@ bool is_gone(const Error& error) {
 
 }  // namespace
 
-Result<void> Packer::move(std::vector<meta::Chunk> chunks, Deadline deadline) {
-  const Pack pack = PENSTOCK_TRY(fill(std::move(chunks)));
-  if (pack.places.empty()) return {};
-  PENSTOCK_TRY(store_pack(pack, deadline));
-  return move_rows(pack);
+Packer::Pack Packer::begin() {
+  Pack pack{{database_.session(), next_number_++}, {}, {}};
+  const std::lock_guard lock(spare_mutex_);
+  if (spare_.empty()) return pack;
+  pack.bytes = std::move(spare_.back());
+  spare_.pop_back();
+  return pack;
 }
 
-Result<Packer::Pack> Packer::fill(std::vector<meta::Chunk> chunks) {
-  Pack pack;
-  pack.id = {database_.session(), next_number_++};
+void Packer::end(Pack pack) {
+  pack.bytes.clear();
+  const std::lock_guard lock(spare_mutex_);
+  spare_.push_back(std::move(pack.bytes));
+}
+
+void Packer::let_go_of_memory() {
+  const std::lock_guard lock(spare_mutex_);
+  spare_.clear();
+}
+
+Result<void> Packer::move(std::vector<meta::Chunk> chunks, Deadline deadline) {
+  Pack pack = begin();
+  uint64_t bytes = 0;
+  for (const meta::Chunk& chunk : chunks)
+    bytes += codec::frames_bound(chunk.place.raw, kFrameBytes);
+  pack.bytes.reserve(bytes);
+  std::vector<meta::Chunk> packed;
   std::vector<std::byte> raw;
   for (meta::Chunk& chunk : chunks) {
     raw.resize(chunk.place.raw);
@@ -27,11 +44,20 @@ Result<Packer::Pack> Packer::fill(std::vector<meta::Chunk> chunks) {
     // It went meanwhile: what it belonged to was deleted.
     if (!read.ok() && is_gone(read.error())) continue;
     if (!read.ok()) return read.error();
-    pack.places.push_back(
-        PENSTOCK_TRY(append_chunk(pack.bytes, options_.space, pack.id, raw, codec_.load())));
-    pack.chunks.push_back(std::move(chunk));
+    PENSTOCK_TRY(add(pack, raw));
+    packed.push_back(std::move(chunk));
   }
-  return pack;
+  if (packed.empty()) return {};
+  PENSTOCK_TRY(store_pack(pack, deadline));
+  const Result<void> moved = move_rows(pack, packed);
+  end(std::move(pack));
+  return moved;
+}
+
+Result<void> Packer::add(Pack& pack, std::span<const std::byte> raw) {
+  pack.places.push_back(
+      PENSTOCK_TRY(append_chunk(pack.bytes, options_.space, pack.id, raw, codec_.load())));
+  return {};
 }
 
 Result<void> Packer::store_pack(const Pack& pack, Deadline deadline) {
@@ -46,9 +72,9 @@ Result<void> Packer::store_pack(const Pack& pack, Deadline deadline) {
   return database_.set_object(pack.id, meta::ObjectState::kStored, pack.bytes.size());
 }
 
-Result<void> Packer::move_rows(const Pack& pack) {
-  for (size_t i = 0; i < pack.chunks.size(); ++i) {
-    const meta::Chunk& chunk = pack.chunks[i];
+Result<void> Packer::move_rows(const Pack& pack, const std::vector<meta::Chunk>& chunks) {
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    const meta::Chunk& chunk = chunks[i];
     const Result<void> moved = database_.move_chunk(chunk.id, chunk.place, pack.places[i]);
     // Where nobody refers to it any more, its bytes in the object are garbage from the beginning.
     if (!moved.ok() && !is_gone(moved.error())) return moved;

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "penstock/meta.h"
@@ -36,6 +37,9 @@ class Packer {
 
   // Of what is packed from now on.
   void set_codec(const codec::CodecSpec& codec) { codec_ = codec; }
+  // Kept for the next objects: the system clears memory that is new, which takes long.
+  void let_go_of_memory();
+
   uint64_t pack_bytes() const { return options_.pack_bytes; }
   store::ObjectStore& store() { return store_; }
 
@@ -43,17 +47,20 @@ class Packer {
   // object is durable and the rows are changed, to be committed by the caller.
   Result<void> move(std::vector<meta::Chunk> chunks, Deadline deadline);
 
- private:
+  // An object that is being made.
   struct Pack {
     meta::ObjectId id;
     std::vector<std::byte> bytes;
-    std::vector<meta::Chunk> chunks;
-    std::vector<meta::Place> places;  // Of the chunks, in the object.
+    std::vector<meta::Place> places;  // Of what was added, in its order.
   };
-
-  Result<Pack> fill(std::vector<meta::Chunk> chunks);
+  Pack begin();
+  void end(Pack pack);  // Its memory is used again.
+  Result<void> add(Pack& pack, std::span<const std::byte> raw);
+  // On return it is durable, and chunks may lie there.
   Result<void> store_pack(const Pack& pack, Deadline deadline);
-  Result<void> move_rows(const Pack& pack);
+
+ private:
+  Result<void> move_rows(const Pack& pack, const std::vector<meta::Chunk>& chunks);
 
   meta::Database& database_;
   ContentReader& reader_;
@@ -61,6 +68,8 @@ class Packer {
   const PackerOptions options_;
   std::atomic<codec::CodecSpec> codec_;
   std::atomic<uint32_t> next_number_ = 1;
+  std::mutex spare_mutex_;
+  std::vector<std::vector<std::byte>> spare_;
 };
 
 }  // namespace penstock::volume

@@ -18,6 +18,10 @@ class ServedVolume final : public Volume {
   Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) override {
     return volume_->read(ino, offset, into);
   }
+  Result<Pieces> read_pieces(meta::Ino ino, uint64_t offset,
+                             std::span<std::byte> scratch) override {
+    return volume_->read_pieces(ino, offset, scratch);
+  }
   void prefetch(meta::Ino ino, uint64_t offset, uint64_t length) override {
     volume_->prefetch(ino, offset, length);
   }

@@ -16,6 +16,10 @@ class VolumeImpl final : public Volume {
   Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) override {
     return host_->read(*names_, ino, offset, into);
   }
+  Result<Pieces> read_pieces(meta::Ino ino, uint64_t offset,
+                             std::span<std::byte> scratch) override {
+    return host_->read_pieces(*names_, ino, offset, scratch);
+  }
   void prefetch(meta::Ino ino, uint64_t offset, uint64_t length) override {
     host_->prefetch(*names_, ino, offset, length);
   }
@@ -70,6 +74,10 @@ class PastView final : public VolumeView {
   meta::View& names() override { return *view_; }
   Result<size_t> read(meta::Ino ino, uint64_t offset, std::span<std::byte> into) override {
     return host_->read(*view_, ino, offset, into);
+  }
+  Result<Pieces> read_pieces(meta::Ino ino, uint64_t offset,
+                             std::span<std::byte> scratch) override {
+    return host_->read_pieces(*view_, ino, offset, scratch);
   }
   void prefetch(meta::Ino ino, uint64_t offset, uint64_t length) override {
     host_->prefetch(*view_, ino, offset, length);

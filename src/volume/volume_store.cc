@@ -7,6 +7,7 @@
 #include <random>
 
 #include "store/blocking_store.h"
+#include "store/object_address.h"
 #include "volume/uuid.h"
 #include "volume/volume_listing.h"
 
@@ -49,7 +50,7 @@ class VolumeStore final : public store::BlockingStore {
   ~VolumeStore() override { finish_calls(); }
 
   store::Capabilities capabilities() const override {
-    return {.writable = volume_ != nullptr && !options_.read_only, .shared = false};
+    return {.writable = volume_ != nullptr && !options_.read_only, .shared = options_.shared};
   }
   std::string description() const override {
     return "pen://" + options_.name + (options_.folder.empty() ? "" : "/" + options_.folder);
@@ -301,7 +302,9 @@ Result<ObjectInfo> VolumeStore::do_copy(const std::string& from, const std::stri
 std::unique_ptr<store::ObjectStore> make_volume_store(std::shared_ptr<Volume> volume,
                                                       const VolumeStoreOptions& options) {
   Volume* const writable = volume.get();
-  return std::make_unique<VolumeStore>(std::move(volume), writable, options);
+  VolumeStoreOptions known = options;
+  known.shared |= store::is_object_address(volume->settings().store);
+  return std::make_unique<VolumeStore>(std::move(volume), writable, known);
 }
 
 std::unique_ptr<store::ObjectStore> make_view_store(std::shared_ptr<VolumeView> view,

@@ -16,6 +16,7 @@ struct VolumeStoreOptions {
   std::string folder =
       {};  // Only what is below this directory, which is made when need be; empty: all.
   bool read_only = false;
+  bool shared = false;  // Its content comes over a network: store::Capabilities.
 };
 
 std::unique_ptr<store::ObjectStore> make_volume_store(std::shared_ptr<Volume> volume,

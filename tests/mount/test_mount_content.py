@@ -172,7 +172,7 @@ def test_copy_file_range(volume, mounted):
     assert (mounted / "to").read_bytes() == content
 
 
-@pytest.mark.parametrize("options", [(), ("--write-through",)])
+@pytest.mark.parametrize("options", [(), ("--gather-writes",)])
 def test_random_operations_like_a_plain_file(volume, options):
     """What fsx does: each operation on the mount and on bytes in memory, compared as it goes."""
     seed = random.randrange(1 << 32)

@@ -18,7 +18,7 @@ from conftest import BUILD, jpeg, tf_record, write_tar
 from s3_proxy import Proxy
 from test_tokens import write_megatron
 
-pytest_plugins = ["s3_servers"]
+pytest_plugins = ["s3_servers", "pen_volumes"]
 
 FIELDS = {"text": penstock.Bytes("txt"), "label": penstock.Int("cls")}
 MIB = 1 << 20
@@ -335,3 +335,28 @@ def test_s3_without_a_cache_says_what_it_costs(data, upload, proxy, tmp_path, ca
     assert "every epoch" not in run.stderr
     told = json.loads(run.stdout)
     assert told["cache"]["source_bytes"] > 0 and told["staged"]["failed_bytes"] == 0
+
+
+@pytest.fixture
+def far_volume(s3, volumes):
+    """A volume with its content in a new bucket."""
+    bucket = f"volume-{uuid.uuid4().hex[:12]}"
+    s3.create_bucket(Bucket=bucket)
+    yield volumes.create("far", "--store", f"s3://{bucket}/far")
+    for one in s3.list_objects_v2(Bucket=bucket).get("Contents", []):
+        s3.delete_object(Bucket=bucket, Key=one["Key"])
+
+
+def test_s3_volumes_are_cached_as_buckets_are(data, proxy, far_volume, volumes, cache):
+    expected = samples(penstock.Loader(str(data), FIELDS, batch_size=16))
+    volumes.fill(far_volume, data)
+    with pytest.warns(UserWarning, match=r"pen://far/.*over the network.*cache_dir="):
+        loader = penstock.Loader(far_volume, FIELDS, batch_size=16)
+    assert samples(loader) == expected
+    del loader
+    loader = penstock.Loader(far_volume, FIELDS, batch_size=16, cache_dir=cache)
+    assert samples(loader) == expected
+    before = len(proxy.requests)
+    assert samples(loader) == expected
+    assert len(proxy.requests) == before, proxy.requests[before:]
+    assert loader.report()["cache"]["source_bytes"] > 0
