@@ -192,3 +192,74 @@ def test_killed_at_any_moment_it_goes_on(volumes, tmp_path, seed):
     volumes.run("sync", tmp_path / "in", "pen://train")
     volumes.run("sync", "pen://train", tmp_path / "out")
     assert hashes_of(tmp_path / "out") == hashes
+
+
+def test_two_processes_use_a_volume_at_once(volumes, tmp_path):
+    """Neither knows which of them has it."""
+    volumes.run("volume", "create", "train")
+    hashes = {}
+    for name in ("a", "b", "c"):
+        made = make_files(tmp_path / name, 60, seed=ord(name))
+        hashes |= {f"{name}/{file}": digest for file, digest in made.items()}
+    started = [
+        volumes.start("sync", tmp_path / name, f"pen://train/{name}") for name in ("a", "b", "c")
+    ]
+    # Commands as well, whoever has it just then.
+    for _ in range(5):
+        assert volumes.json("volume", "show", "train")["name"] == "train"
+    for process in started:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, (out, err)
+    assert volumes.json("volume", "fsck", "train")["findings"] == []
+    volumes.run("sync", "pen://train", tmp_path / "out")
+    assert hashes_of(tmp_path / "out") == hashes
+    assert not (volumes.home / "volumes/train/control").exists()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_when_the_owner_is_killed_the_others_go_on(volumes, tmp_path, seed):
+    volumes.run("volume", "create", "train")
+    dice = random.Random(seed)
+    mine = make_files(tmp_path / "mine", 120, seed)
+    make_files(tmp_path / "other", 200, seed + 10)
+    owner = volumes.start("sync", tmp_path / "other", "pen://train/other")
+    time.sleep(dice.uniform(0.02, 0.2))
+    process = volumes.start("sync", tmp_path / "mine", "pen://train/mine")
+    time.sleep(dice.uniform(0.02, 0.3))
+    owner.send_signal(signal.SIGKILL)
+    owner.communicate()
+    out, err = process.communicate(timeout=120)
+    # All but an upload that was under way: that may be an error, which says what to do.
+    assert process.returncode == 0 or "ended" in err or "try again" in err, (out, err)
+    volumes.run("sync", tmp_path / "mine", "pen://train/mine")
+    volumes.run("sync", "pen://train/mine", tmp_path / "out")
+    assert hashes_of(tmp_path / "out") == mine
+    assert volumes.json("volume", "fsck", "train")["findings"] == []
+
+
+def test_what_waits_says_since_when(volumes, tmp_path):
+    volumes.run("volume", "create", "train")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/file").write_bytes(os.urandom(1_000_000))
+    process = volumes.start("sync", tmp_path / "in", "pen://train")
+    process.communicate()
+    shown = volumes.json("volume", "show", "train")
+    assert shown["pending_bytes"] == 0 and shown["pending_since"] is None
+    assert shown["mounted_at"] is None
+    assert "waits       nothing" in volumes.run("volume", "show", "train")
+
+
+def test_an_owner_that_does_not_answer_is_no_riddle(volumes, tmp_path):
+    volumes.run("volume", "create", "train")
+    make_files(tmp_path / "in", 300)
+    owner = volumes.start("sync", tmp_path / "in", "pen://train")
+    while not (volumes.home / "volumes/train/control").exists():
+        assert owner.poll() is None
+    owner.send_signal(signal.SIGSTOP)
+    try:
+        assert "does not answer" in volumes.run("volume", "show", "train", code=1)
+    finally:
+        owner.send_signal(signal.SIGCONT)
+    owner.communicate()
+    assert owner.returncode == 0
+    assert volumes.json("volume", "show", "train")["files"] > 300

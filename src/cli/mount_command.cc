@@ -33,6 +33,8 @@ using tune::doctor::printable;
 // A signal waits so long for programs to let go of the mount: at a shutdown they were told to end
 // too.
 constexpr auto kBusyPatience = std::chrono::seconds(5);
+constexpr auto kCommandPatience = std::chrono::seconds(5);
+constexpr auto kCommandPause = std::chrono::milliseconds(100);
 
 constexpr const char* kFooter =
     "NAME is that of a volume (penstock volume list), or the directory of one. The mount is served "
@@ -115,6 +117,22 @@ struct Served {
   std::optional<meta::Version> version;
 };
 
+// A command that has the volume for a moment is waited for; another mount is not.
+Result<std::shared_ptr<volume::Owner>> take_over(const MountArguments& arguments,
+                                                 const std::string& directory,
+                                                 const MountPlan& plan) {
+  const Deadline deadline = deadline_in(kCommandPatience);
+  while (true) {
+    Result<std::shared_ptr<volume::Owner>> owner = volume::Owner::open(
+        directory, plan.host, {.mounted_at = arguments.directory, .feed = plan.mount.changes});
+    if (owner.ok() || owner.error().code != ErrorCode::kBusy) return owner;
+    if (std::chrono::steady_clock::now() >= deadline || mount_of_host(directory)) {
+      return explain_busy(owner.error(), arguments.name, directory);
+    }
+    std::this_thread::sleep_for(kCommandPause);
+  }
+}
+
 Result<Served> start_mount(const MountArguments& arguments, MountPlan& plan) {
   PENSTOCK_TRY(check_mount_point(arguments.directory));
   const volume::Registry registry = PENSTOCK_TRY(user_registry());
@@ -123,10 +141,7 @@ Result<Served> start_mount(const MountArguments& arguments, MountPlan& plan) {
   served.directory = std::filesystem::absolute(address.directory).lexically_normal().string();
   if (plan.cache) plan.host.cache = PENSTOCK_TRY(cache::Cache::open(*plan.cache));
   plan.mount.changes = std::make_shared<volume::ChangeFeed>();
-  Result<std::shared_ptr<volume::Owner>> owner = volume::Owner::open(
-      served.directory, plan.host, {.mounted_at = arguments.directory, .feed = plan.mount.changes});
-  if (!owner.ok()) return explain_busy(owner.error(), arguments.name, served.directory);
-  served.owner = std::move(*owner);
+  served.owner = PENSTOCK_TRY(take_over(arguments, served.directory, plan));
   served.host = served.owner->host();
   served.name = address.name;
   if (served.name.empty()) served.name = PENSTOCK_TRY(served.host->volumes()).front();

@@ -3,28 +3,20 @@
 #include <nlohmann/json.hpp>
 
 #include "base/thread_pool.h"
-#include "volume/admin.h"
 
 namespace penstock::mount {
 
-namespace {
-
-// A drain looks this often whether it is to stop.
-constexpr auto kDrainStep = std::chrono::seconds(1);
-
-}  // namespace
-
 Control::Control(std::shared_ptr<volume::Host> host, MountFacts facts)
-    : host_(std::move(host)), facts_(std::move(facts)) {}
+    : admin_(volume::make_local_admin(std::move(host), facts.directory)),
+      facts_(std::move(facts)) {}
 
 Control::~Control() {
-  stopping_ = true;
+  stop_.request_stop();
   if (drainer_.joinable()) drainer_.join();
 }
 
 Result<std::string> Control::status(const std::map<std::string, uint64_t>& requests) {
-  const volume::VolumeStatus volume =
-      PENSTOCK_TRY(volume::volume_status(*host_, facts_.volume, facts_.directory));
+  const volume::VolumeStatus volume = PENSTOCK_TRY(admin_->status(facts_.volume));
   const volume::HostStatus& host = volume.host;
   nlohmann::ordered_json json = {
       {"volume", facts_.volume},
@@ -59,10 +51,7 @@ void Control::start_drain() {
 
 void Control::run() {
   set_thread_name("mount-drain");
-  Result<void> drained;
-  do {
-    drained = host_->drain(deadline_in(kDrainStep));
-  } while (!stopping_ && !drained.ok() && drained.error().code == ErrorCode::kTimeout);
+  const Result<void> drained = admin_->drain(kNoDeadline, {}, stop_.get_token());
   const std::lock_guard lock(mutex_);
   draining_ = false;
   if (!drained.ok()) drain_error_ = drained.error().detail;

@@ -3,13 +3,16 @@
 // Threads: all calls from any thread. Stopping: a drain under way is given up within seconds.
 #pragma once
 
-#include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 
 #include "penstock/volume.h"
+#include "volume/admin.h"
 
 namespace penstock::mount {
 
@@ -32,9 +35,9 @@ class Control {
  private:
   void run();
 
-  const std::shared_ptr<volume::Host> host_;
+  const std::unique_ptr<volume::Admin> admin_;
   const MountFacts facts_;
-  std::atomic<bool> stopping_ = false;
+  std::stop_source stop_;
   std::mutex mutex_;
   bool draining_ = false;
   std::string drain_error_;

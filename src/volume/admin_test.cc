@@ -112,6 +112,38 @@ TEST_P(AdminTest, WhatTakesLongCanBeCancelled) {
   EXPECT_THAT(admin_->fsck({}), IsOk());
 }
 
+TEST_P(AdminTest, AVolumeThatIsBeingChangedIsNotTakenForDamaged) {
+  const auto store = volume_.store();
+  std::jthread writer([&](const std::stop_token& stop) {
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      const std::string key = "d" + std::to_string(i % 3) + "/f" + std::to_string(i % 20);
+      (void)store->put(key, Bytes(static_cast<size_t>(i % 50) * 1000, std::byte{1}));
+      if (i % 7 == 0) (void)store->remove("d0/f" + std::to_string(i % 20));
+      if (i % 40 == 0) (void)admin_->drain(deadline_in(std::chrono::seconds(5)), {}, {});
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    const auto checked = admin_->fsck({});
+    ASSERT_THAT(checked, IsOk());
+    for (const Finding& finding : checked->findings) ADD_FAILURE() << finding.path << finding.what;
+    ASSERT_THAT(admin_->gc({}), IsOk());
+  }
+}
+
+TEST_P(AdminTest, CompressionHoldsForWhatIsStoredFromThenOn) {
+  const auto stored_after = [&](codec::Codec codec, const std::string& key) {
+    meta::Settings settings = admin_->status("v")->settings;
+    settings.codec = {codec, 0};
+    EXPECT_THAT(admin_->set_settings("v", settings), IsOk());
+    const uint64_t before = admin_->status("v")->host.stored_bytes;
+    put(key, std::string(500'000, 'a'));
+    EXPECT_THAT(admin_->drain(deadline_in(std::chrono::seconds(20)), {}, {}), IsOk());
+    return admin_->status("v")->host.stored_bytes - before;
+  };
+  EXPECT_GE(stored_after(codec::Codec::kNone, "plain"), 500'000u);
+  EXPECT_LT(stored_after(codec::Codec::kZstd, "packed"), 50'000u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Admin, AdminTest, ::testing::Bool(),
                          [](const auto& way) { return way.param ? "Remote" : "Local"; });
 

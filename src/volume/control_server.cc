@@ -85,9 +85,9 @@ void ControlServer::accept_one() {
   }
   if (!*channel) return;
   if (connections() >= options_.connections_max) {
-    const Error full =
-        make_error(ErrorCode::kBusy, "too many others use the volume at this moment; try again",
-                   /*retryable=*/true);
+    const Error full = make_error(ErrorCode::kUnavailable,
+                                  "too many others use the volume at this moment; try again",
+                                  /*retryable=*/true);
     (void)channel->send(control::Kind::kError, 0, control::encode_error(full));
     return;
   }

@@ -9,7 +9,7 @@
 
 #include "volume/host_test_support.h"
 #include "volume/owner.h"
-#include "volume/remote_store.h"
+#include "volume/pen_store.h"
 
 namespace penstock::volume {
 

@@ -23,8 +23,11 @@ class Fsck {
 
  private:
   Result<void> check_volume(const std::string& name, const FsckOptions& options);
+  Result<std::unique_ptr<meta::Pin>> pin_last();
   Result<void> check_directory(meta::View& names, meta::Ino ino, const std::string& path);
   Result<void> check_file(meta::View& names, const meta::Inode& inode, const std::string& path);
+  // What is wrong with the chunk, if anything, wherever it is moved meanwhile.
+  std::optional<std::string> follow(meta::View& names, meta::Ino ino, const meta::Extent& extent);
   // What is wrong with the chunk, if anything; remembered.
   const std::optional<std::string>& look_at(const meta::Extent& extent);
   std::optional<std::string> check_chunk(const meta::Place& place);

@@ -325,6 +325,7 @@ Result<GcReport> HostImpl::gc(const GcOptions& options) {
 }
 
 Result<FsckReport> HostImpl::fsck(const FsckOptions& options) {
+  PENSTOCK_TRY(commit());  // It looks at what is committed.
   return Fsck(*database_, *reader_, *store_, space_).run(options);
 }
 
@@ -338,6 +339,10 @@ Result<void> HostImpl::set_settings(std::string_view volume, const meta::Setting
   const auto names = PENSTOCK_TRY(database_->open(volume));
   PENSTOCK_TRY(names->set_settings(settings));
   PENSTOCK_TRY(commit_turn(turn));
+  // Objects hold content of all of them, and are packed as the first one says.
+  if (PENSTOCK_TRY(database_->volumes()).front() == settings.name) {
+    packer_->set_codec(settings.codec);
+  }
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "volume/control_call.h"
 
 namespace penstock::volume {
 
@@ -16,6 +17,7 @@ constexpr auto kDrainStep = std::chrono::seconds(1);
 // So long others wait for a take-over at most; what is left then is moved by who takes over.
 constexpr auto kDrainBesideOthers = std::chrono::seconds(10);
 constexpr auto kReachPatience = std::chrono::seconds(5);
+constexpr auto kGreetPatience = std::chrono::seconds(10);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
 constexpr auto kLongestPause = std::chrono::milliseconds(200);
 
@@ -37,6 +39,19 @@ Result<std::shared_ptr<Owner>> shared_owner(const std::string& directory,
   std::shared_ptr<Owner> owner = PENSTOCK_TRY(Owner::open(directory, options, {}));
   known = owner;
   return owner;
+}
+
+// One that is about to end lets us connect, and then goes; one that was stopped says nothing.
+Result<void> greet(control::Link& link) {
+  const control::Patience patience{.deadline = deadline_in(kGreetPatience)};
+  const Result<control::Answer> answer = control::call(link, control::Kind::kVolumes, {}, patience);
+  if (answer.ok()) return {};
+  if (answer.error().code != ErrorCode::kTimeout) return answer.error();
+  return make_error(
+      ErrorCode::kTimeout,
+      "the process that has the volume does not answer; is it stopped, or waiting for "
+      "a drive?",
+      /*retryable=*/true);
 }
 
 }  // namespace
@@ -87,10 +102,15 @@ Result<Reached> reach(const std::string& directory, const HostOptions& options) 
     if (owner.error().code != ErrorCode::kBusy) return owner.error();
     Result<control::Channel> channel = control::connect_to_owner(directory);
     if (channel.ok()) {
-      reached.channel = std::move(*channel);
-      return reached;
+      control::Link link;
+      link.channel = std::move(*channel);
+      const Result<void> answers = greet(link);
+      if (!answers.ok() && link.health != control::Health::kLost) return answers.error();
+      reached.channel = std::move(link.channel);
+      if (answers.ok()) return reached;
+    } else if (channel.error().code != ErrorCode::kUnavailable) {
+      return channel.error();
     }
-    if (channel.error().code != ErrorCode::kUnavailable) return channel.error();
     // It is about to listen, or to end.
     if (std::chrono::steady_clock::now() >= deadline) return owner.error();
     std::this_thread::sleep_for(pause);

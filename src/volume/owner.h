@@ -50,7 +50,7 @@ struct Reached {
 };
 
 // Takes the volume over, or connects to who has it. One that is just starting or ending is waited for,
-// some seconds; then kBusy.
+// some seconds; then kBusy. kTimeout: it is there, and does not answer.
 Result<Reached> reach(const std::string& directory, const HostOptions& options);
 
 }  // namespace penstock::volume

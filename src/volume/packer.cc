@@ -65,7 +65,7 @@ Result<std::vector<meta::Chunk>> Packer::fill(Pack& pack, std::vector<meta::Chun
 
 Result<void> Packer::add(Pack& pack, std::span<const std::byte> raw) {
   pack.places.push_back(
-      PENSTOCK_TRY(append_chunk(pack.bytes, options_.space, pack.id, raw, options_.codec)));
+      PENSTOCK_TRY(append_chunk(pack.bytes, options_.space, pack.id, raw, codec_.load())));
   return {};
 }
 

@@ -35,8 +35,11 @@ class Packer {
         reader_(reader),
         store_(store),
         options_(options),
+        codec_(options.codec),
         filling_(static_cast<ptrdiff_t>(std::max<size_t>(available_cores() / 2, 1))) {}
 
+  // Of what is packed from now on.
+  void set_codec(const codec::CodecSpec& codec) { codec_ = codec; }
   // Kept for the next objects: the system clears memory that is new, which takes long.
   void let_go_of_memory();
 
@@ -68,6 +71,7 @@ class Packer {
   ContentReader& reader_;
   store::ObjectStore& store_;
   const PackerOptions options_;
+  std::atomic<codec::CodecSpec> codec_;
   std::atomic<uint32_t> next_number_ = 1;
   std::counting_semaphore<> filling_;  // Others send what they have filled meanwhile.
   std::mutex spare_mutex_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "volume/registry.h"
-#include "volume/remote_store.h"
+#include "volume/pen_store.h"
 
 namespace penstock::volume {
 

@@ -8,7 +8,6 @@
 #include "store/blocking_store.h"
 #include "volume/control_call.h"
 #include "volume/owner.h"
-#include "volume/volume_store.h"
 
 namespace penstock::volume {
 
@@ -35,23 +34,6 @@ constexpr int kReadAttempts = 4;
 
 Patience patience_of(const CallOptions& options) {
   return {.deadline = options.deadline, .cancel = options.cancel};
-}
-
-Result<std::unique_ptr<store::ObjectStore>> local_store(std::shared_ptr<Owner> owner,
-                                                        const PenOptions& options) {
-  std::string name = options.volume;
-  if (name.empty()) name = PENSTOCK_TRY(owner->host()->volumes()).front();
-  struct Held {
-    std::shared_ptr<Owner> owner;
-    std::shared_ptr<Volume> volume;  // Goes first.
-  };
-  auto held = std::make_shared<Held>();
-  held->volume = PENSTOCK_TRY(owner->host()->open(name));
-  held->owner = std::move(owner);
-  Volume* const volume = held->volume.get();
-  return make_volume_store(
-      std::shared_ptr<Volume>(std::move(held), volume),
-      {.name = options.name, .folder = options.folder, .read_only = options.read_only});
 }
 
 class RemoteStore final : public store::BlockingStore {
@@ -240,7 +222,7 @@ Result<RemoteStore::Way> RemoteStore::reach_anew(const CallOptions& options) {
     return way;
   }
   std::shared_ptr<store::ObjectStore> local =
-      PENSTOCK_TRY(local_store(std::move(reached.owner), options_));
+      PENSTOCK_TRY(make_owned_store(std::move(reached.owner), options_));
   const std::lock_guard lock(mutex_);
   if (!local_) local_ = std::move(local);
   idle_.clear();
@@ -405,11 +387,10 @@ Result<std::unique_ptr<store::Upload>> RemoteStore::do_start_upload(const std::s
 
 }  // namespace
 
-Result<std::unique_ptr<store::ObjectStore>> open_pen_store(const PenOptions& options) {
-  Reached reached = PENSTOCK_TRY(reach(options.directory, options.host));
-  if (reached.owner) return local_store(std::move(reached.owner), options);
+Result<std::unique_ptr<store::ObjectStore>> make_remote_store(const PenOptions& options,
+                                                              control::Channel channel) {
   auto remote = std::make_unique<RemoteStore>(options);
-  PENSTOCK_TRY(remote->open(std::move(reached.channel)));
+  PENSTOCK_TRY(remote->open(std::move(channel)));
   return std::unique_ptr<store::ObjectStore>(std::move(remote));
 }
 

@@ -1,28 +1,17 @@
-// A volume as a store, wherever it is: in this process, or in another one that has it.
+// A volume of another process as a store.
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "penstock/store.h"
-#include "penstock/volume.h"
+#include "volume/control_socket.h"
+#include "volume/pen_store.h"
 
 namespace penstock::volume {
 
-struct PenOptions {
-  std::string directory;    // Of the host.
-  std::string volume = {};  // In it; empty: the one that it was made for.
-  std::string name = {};    // For people: "pen://NAME".
-  std::string folder = {};
-  bool read_only = false;
-  HostOptions host = {};  // For where this process takes it over.
-};
-
-// Where this process can have the volume, it has it for as long as the store lives. Otherwise each
-// call goes to the process that has it, and when that ends, to whoever has it then, this process
-// included. What was under way meanwhile is done again where that is safe: reads, puts, removals,
-// flushes (what was acknowledged is in the journal, and what its next owner flushes includes it).
-// A put that is if_absent, and uploads, fail with kUnavailable, retryable.
-Result<std::unique_ptr<store::ObjectStore>> open_pen_store(const PenOptions& options);
+// Over connections to the control socket, of which `channel` is the first. Goes on with the next owner,
+// be it this process: see open_pen_store().
+Result<std::unique_ptr<store::ObjectStore>> make_remote_store(const PenOptions& options,
+                                                              control::Channel channel);
 
 }  // namespace penstock::volume
