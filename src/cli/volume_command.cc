@@ -127,10 +127,13 @@ CLI::App* add_fsck(CLI::App& volume, const ArgumentsRef& arguments) {
       volume.add_subcommand("fsck", "Check that everything that files refer to is there and right");
   add_name(*command, arguments);
   command->add_flag("--quick", arguments->quick, "Do not read content: only look for it");
+  command->add_flag("--repair", arguments->repair,
+                    "Mend what can be without touching names or content: wrong counts, what a "
+                    "crash left");
   add_json(*command, arguments);
   command->footer(
-      "Exit code: 0 all is well, 1 something is wrong (each file is named), 2 wrong "
-      "usage, 130 interrupted.");
+      "Exit code: 0 all is well (or was repaired), 1 something is wrong (each file is named), 2 "
+      "wrong usage, 130 interrupted.");
   return command;
 }
 

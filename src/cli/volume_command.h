@@ -32,6 +32,7 @@ struct VolumeArguments {
   bool dry_run = false;
   // fsck
   bool quick = false;
+  bool repair = false;
   // snapshot, clone
   std::string other;
   std::string at;

@@ -21,6 +21,8 @@
 
 namespace penstock::volume {
 
+class Gc;
+
 class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl> {
  public:
   HostImpl(io::FileSystem& fs, std::string directory, const HostOptions& options);
@@ -73,6 +75,11 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> collect_nameless();
   Result<meta::Namespace*> names_of(const VolumeUuid& volume);
   void start();
+
+  // host_upkeep.cc
+  Gc collector();
+  Result<std::vector<std::string>> repair_counts();
+  Result<void> sweep(const FsckOptions& options, FsckReport& report);
 
   // host.cc
   Result<void> check_usable(const Turn& turn) const;
