@@ -164,7 +164,7 @@ CLI::App* add_clone(CLI::App& volume, const ArgumentsRef& arguments) {
 
 void add_volume_command(CLI::App& app, Run& run) {
   CLI::App* volume = app.add_subcommand(
-      "volume", "Volumes: create, list, show, set, delete, gc, fsck, snapshot, clone");
+      "volume", "Volumes: create, list, show, set, delete, gc, fsck, snapshot, clone, recover");
   volume->require_subcommand(1);
   volume->footer(kFooter);
   const auto add = [&](CLI::App* (*add_verb)(CLI::App&, const ArgumentsRef&),
@@ -183,6 +183,7 @@ void add_volume_command(CLI::App& app, Run& run) {
   add(add_fsck, run_volume_fsck);
   add(add_snapshot, run_volume_snapshot);
   add(add_clone, run_volume_clone);
+  add(add_volume_recover, run_volume_recover);
 }
 
 }  // namespace penstock::cli
