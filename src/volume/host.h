@@ -68,6 +68,7 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> take_lock();
   Result<void> read_marker();
   Result<void> open_store(const std::string& address);
+  Result<void> give_root_away(const std::string& volume);
   Result<void> open_journal();
   Result<void> open_parts(const meta::SqliteOptions& options);
   Result<void> replay();

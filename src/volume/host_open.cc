@@ -1,5 +1,6 @@
 // Making a host, taking it over, and bringing back what its last owner had acknowledged.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -69,9 +70,22 @@ Result<void> HostImpl::make(const NewVolume& volume) {
   settings.store = volume.store;
   settings.quota = volume.quota;
   PENSTOCK_TRY(open_parts({.create = settings, .now = now()}));
+  PENSTOCK_TRY(give_root_away(volume.name));
   PENSTOCK_TRY(mark_host(fs_, {directory_, space_}));
   PENSTOCK_TRY(fs_.sync_directory(io::parent_path(directory_)));
   start();
+  return {};
+}
+
+// The root belongs to whoever makes the volume: others could not make anything in it.
+Result<void> HostImpl::give_root_away(const std::string& volume) {
+  const uint32_t uid = ::geteuid();
+  const uint32_t gid = ::getegid();
+  if (uid == 0 && gid == 0) return {};
+  const Turn turn(turn_);
+  const std::unique_ptr<meta::Namespace> names = PENSTOCK_TRY(database_->open(volume));
+  PENSTOCK_TRY(names->change(meta::kRoot, {.uid = uid, .gid = gid}, now()));
+  PENSTOCK_TRY(commit_turn(turn));
   return {};
 }
 
