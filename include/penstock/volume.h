@@ -170,6 +170,9 @@ struct GcReport {
 
 struct FsckOptions {
   bool read_content = true;  // False: only whether objects are there, and long enough.
+  // Mends what can be without touching names or content: counts, rows that a dead owner left, and, if
+  // nothing else is wrong, objects that nothing refers to. What is left is in the findings.
+  bool repair = false;
   std::function<void(uint64_t files, uint64_t bytes)> progress = nullptr;
   std::stop_token cancel = {};
 };
@@ -184,6 +187,7 @@ struct FsckReport {
   uint64_t files = 0;
   uint64_t bytes = 0;  // Of content that was verified.
   std::vector<Finding> findings;
+  std::vector<std::string> repaired;  // In words.
 };
 
 class Host {

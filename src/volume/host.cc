@@ -5,8 +5,6 @@
 #include <cerrno>
 
 #include "base/log.h"
-#include "volume/fsck.h"
-#include "volume/gc.h"
 #include "volume/pending_age.h"
 #include "volume/volume.h"
 
@@ -314,19 +312,6 @@ Result<HostStatus> HostImpl::status() {
     }
     after = objects.back().id;
   }
-}
-
-Result<GcReport> HostImpl::gc(const GcOptions& options) {
-  const auto committing = [this]() -> Result<void> {
-    PENSTOCK_TRY(commit());
-    return {};
-  };
-  return Gc(*database_, *packer_, space_, committing, [this] { return now(); }).run(options);
-}
-
-Result<FsckReport> HostImpl::fsck(const FsckOptions& options) {
-  PENSTOCK_TRY(commit());  // It looks at what is committed.
-  return Fsck(*database_, *reader_, *store_, space_).run(options);
 }
 
 Result<std::vector<std::string>> HostImpl::volumes() {

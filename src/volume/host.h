@@ -22,6 +22,8 @@
 
 namespace penstock::volume {
 
+class Gc;
+
 class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl> {
  public:
   HostImpl(io::FileSystem& fs, std::string directory, const HostOptions& options);
@@ -69,6 +71,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> take_lock();
   Result<void> read_marker();
   Result<void> open_store(const std::string& address);
+  Result<void> give_root_away(const std::string& volume);
+  Result<void> open_journal();
   Result<void> open_parts(const meta::SqliteOptions& options);
   Result<void> replay();
   Result<void> replay_one(const JournalPlace& place, std::span<const std::byte> record,
@@ -76,6 +80,11 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> collect_nameless();
   Result<meta::Namespace*> names_of(const VolumeUuid& volume);
   void start();
+
+  // host_upkeep.cc
+  Gc collector();
+  Result<std::vector<std::string>> repair_counts();
+  Result<void> sweep(const FsckOptions& options, FsckReport& report);
 
   // host.cc
   Result<void> check_usable(const Turn& turn) const;
