@@ -19,11 +19,11 @@ GIB = 1 << 30
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    rounds: int = 5
+    rounds: int = 3
     large: int = GIB
     files: int = 20_000
     file: int = 100 * KIB
-    synced: int = 2000  # Appends, and overwrites.
+    synced: int = 500  # Appends, and overwrites.
     overwritten: int = 256 * MIB  # The file that they go to.
     s3_large: int = GIB
     s3_files: int = 2000
