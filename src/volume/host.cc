@@ -14,6 +14,15 @@ namespace {
 constexpr uint64_t kPurgedRows = 20'000;  // With each commit, so that others get their turn.
 constexpr int kReadAttempts = 5;
 
+// The file is there, whatever became of its content: that an object is missing, or may not be read,
+// is not to be taken for an answer about the file.
+Error content_error(Error error) {
+  if (error.code == ErrorCode::kNoMemory || error.code == ErrorCode::kCancelled) return error;
+  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kCorrupt;
+  error.os_errno = EIO;
+  return error;
+}
+
 }  // namespace
 
 meta::Place place_of(const JournalPlace& place, uint64_t bytes) {
@@ -221,7 +230,7 @@ Result<size_t> HostImpl::read(meta::View& view, meta::Ino ino, uint64_t offset,
     if (PENSTOCK_TRY(view.inode(ino)).data_version != inode.data_version) continue;
     const Result<void> done = reader_->read(extents, offset, wanted);
     if (done.ok()) return wanted.size();
-    last = done.error();
+    last = content_error(done.error());
     // They were moved meanwhile: look again where they are.
     if (done.error().code != ErrorCode::kNotFound) return last;
   }
