@@ -259,19 +259,21 @@ void add_content_options(CLI::App& command, MountArguments& arguments) {
       ->type_name("SIZE");
   command.add_flag(
       "--writeback", arguments.writeback,
-      "Acknowledge what is in the journal of this machine, and store it later. Always so "
-      "on volumes of one machine");
+      "Acknowledge what is in the journal of this machine, and store it later. Volumes of one "
+      "machine always do, on S3 too: for them it changes nothing");
   command
       .add_option("--writeback-max", arguments.writeback_max,
-                  "How much may wait there; then writers wait (4GiB)")
+                  "How much may wait in the journal to be stored; then writers wait (4GiB)")
       ->type_name("SIZE");
   command
       .add_option("--writeback-max-age", arguments.writeback_max_age,
-                  "How long it may wait there (30s)")
+                  "How long it may wait there before it is stored (30s)")
       ->type_name("TIME");
   command
-      .add_option("--io-timeout", arguments.io_timeout,
-                  "A request to the store that is not answered until then fails (60s)")
+      .add_option(
+          "--io-timeout", arguments.io_timeout,
+          "A request to the store that is not answered until then fails, and so does a write "
+          "that waited so long for room in the journal (60s)")
       ->type_name("TIME");
   command.add_flag("--gather-writes", arguments.gather_writes,
                    "The kernel gathers writes until close, fsync, or some seconds: many times "

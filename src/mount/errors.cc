@@ -27,7 +27,9 @@ bool may_log() {
 }  // namespace
 
 int errno_of(const Error& error) {
-  if (error.os_errno != 0) return error.os_errno;
+  // What the network said means nothing to somebody who reads a file.
+  const bool far = error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kTimeout;
+  if (error.os_errno != 0 && !far) return error.os_errno;
   switch (error.code) {
     case ErrorCode::kInvalid:
       return EINVAL;

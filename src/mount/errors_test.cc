@@ -14,6 +14,12 @@ TEST(MountErrors, TheErrnoThatIsThereWins) {
   EXPECT_EQ(errno_of(error), ENODATA);
 }
 
+TEST(MountErrors, ThatOfTheNetworkDoesNot) {
+  Error error = make_error(ErrorCode::kUnavailable, "x");
+  error.os_errno = ECONNREFUSED;
+  EXPECT_EQ(errno_of(error), EIO);
+}
+
 TEST(MountErrors, EveryKindHasOne) {
   for (int code = 0; code <= static_cast<int>(ErrorCode::kClosed); ++code) {
     EXPECT_GT(errno_of(make_error(static_cast<ErrorCode>(code), "x")), 0) << code;

@@ -17,6 +17,15 @@ constexpr int kReadAttempts = 5;
 constexpr uint64_t kSmallBytes = kMiB;  // Of a chunk of a file that may have small neighbours.
 constexpr size_t kChunksAhead = 1024;
 
+// The file is there, whatever became of its content: that an object is missing, or may not be read,
+// is not to be taken for an answer about the file.
+Error content_error(Error error) {
+  if (error.code == ErrorCode::kNoMemory || error.code == ErrorCode::kCancelled) return error;
+  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kCorrupt;
+  error.os_errno = EIO;
+  return error;
+}
+
 }  // namespace
 
 meta::Place place_of(const JournalPlace& place, uint64_t bytes) {
@@ -230,9 +239,11 @@ Result<Pieces> HostImpl::read_pieces(meta::View& view, meta::Ino ino, uint64_t o
     const auto extents = PENSTOCK_TRY(view.extents(ino, offset, wanted.size()));
     if (PENSTOCK_TRY(view.inode(ino)).data_version != inode.data_version) continue;
     load_ahead(extents);
-    last = reader_->find(extents, offset, wanted);
+    Result<Pieces> found = reader_->find(extents, offset, wanted);
+    if (found.ok()) return found;
+    last = content_error(found.error());
     // They were moved meanwhile: look again where they are.
-    if (last.ok() || last.error().code != ErrorCode::kNotFound) return last;
+    if (found.error().code != ErrorCode::kNotFound) return last;
   }
   return last;
 }

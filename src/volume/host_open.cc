@@ -8,6 +8,7 @@
 #include "store/object_address.h"
 #include "volume/host.h"
 #include "volume/host_files.h"
+#include "volume/immutable_objects.h"
 #include "volume/pending_age.h"
 #include "volume/recover.h"
 #include "volume/registry.h"
@@ -111,7 +112,13 @@ Result<void> HostImpl::open_store(const std::string& address) {
   const std::string where = address.empty() ? "file:" + path_of(kBlocksName) : address;
   store_ = PENSTOCK_TRY(store::open_store(where, options));
   if (options_.wrap_store) store_ = options_.wrap_store(std::move(store_));
-  if (options_.cache) store_ = cache::make_cached_store(std::move(store_), options_.cache);
+  if (options_.cache) {
+    const auto size_of = [this](meta::ObjectId id) -> std::optional<uint64_t> {
+      const Result<meta::Object> object = database_->object(id);
+      return object.ok() ? std::optional(object->bytes) : std::nullopt;
+    };
+    store_ = cache_objects(std::move(store_), options_.cache, size_of);
+  }
   return {};
 }
 

@@ -235,6 +235,11 @@ TEST(Host, DamageIsAnErrorAndNeverBytes) {
   const auto report = host->fsck({});
   ASSERT_EQ(report->findings.size(), 1u);
   EXPECT_EQ(report->findings[0].path, "/a");
+  // One that is gone is no file that is not there.
+  ASSERT_THAT((*store)->remove(page->objects[0].key), IsOk());
+  const auto gone = volume->read(file, 0, into);
+  ASSERT_THAT(gone, FailsWith(ErrorCode::kCorrupt));
+  EXPECT_EQ(gone.error().os_errno, EIO);
 }
 
 }  // namespace

@@ -3,8 +3,27 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace penstock::volume {
+
+std::optional<meta::ObjectId> parse_object_key(std::string_view key) {
+  constexpr size_t kUuidDigits = 32;
+  constexpr size_t kDigits = 8;
+  if (key.size() != kUuidDigits + 1 + kDigits + 1 + kDigits || key[kUuidDigits] != '/' ||
+      key[kUuidDigits + 1 + kDigits] != '-') {
+    return std::nullopt;
+  }
+  const auto number = [&](size_t from, uint32_t& into) {
+    const char* const begin = key.data() + from;
+    const auto [end, failed] = std::from_chars(begin, begin + kDigits, into, 16);
+    return failed == std::errc() && end == begin + kDigits;
+  };
+  meta::ObjectId id;
+  const bool right =
+      number(kUuidDigits + 1, id.session) && number(kUuidDigits + 1 + kDigits + 1, id.number);
+  return right ? std::optional(id) : std::nullopt;
+}
 
 std::string object_key_prefix(const VolumeUuid& space) {
   return uuid_text(space) + '/';

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "penstock/frame.h"
@@ -19,6 +21,8 @@ inline constexpr uint32_t kFrameBytes = codec::kFrameBytesMin;
 
 // "UUID/SSSSSSSS-NNNNNNNN", of the database that refers to it.
 std::string object_key(const VolumeUuid& space, meta::ObjectId id);
+// Which object that is, of whichever database; nothing when it is no such key.
+std::optional<meta::ObjectId> parse_object_key(std::string_view key);
 std::string object_key_prefix(const VolumeUuid& space);  // Of all of them: "UUID/".
 // Segments of the journal are objects of session 0, which no owner ever has.
 meta::ObjectId journal_object(uint64_t segment);
