@@ -92,6 +92,10 @@ Result<FrameHeader> read_frame_header(std::span<const std::byte> stored);
 Result<FrameHeader> decode_frame(std::span<const std::byte> stored, std::span<std::byte> out,
                                  const FrameIdentity& identity);
 
+// The first half of that: its header, once all of it was verified. Where it was stored as it was
+// (Codec::kNone), its bytes follow the header.
+Result<FrameHeader> verify_frame(std::span<const std::byte> stored, const FrameIdentity& identity);
+
 // A whole block as frames of `frame_bytes` (a power of two within the bounds); frame i has the
 // identity of the block with offset + i × frame_bytes. Returns the stored length. kInvalid as for
 // encode_frame, but a block may be of any size above 0 and `out` must have frames_bound.

@@ -365,6 +365,10 @@ class Database {
   virtual Result<Purged> purge(Time now, uint64_t rows) = 0;
   // What contradicts itself, in words; empty when all is well. Reads everything.
   virtual Result<std::vector<std::string>> check() = 0;
+  // Counts again what can be counted (references, live bytes, totals, entries, links) where it is
+  // wrong, and says what it was; to be committed. Names and content are never touched; nothing is where
+  // the file itself is damaged. check() tells what is left.
+  virtual Result<std::vector<std::string>> repair() = 0;
 };
 
 struct SqliteOptions {

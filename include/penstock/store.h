@@ -135,7 +135,8 @@ struct RemoveFailure {
 struct Capabilities {
   bool writable = true;
   bool put_if_absent = true;
-  bool shared = true;     // Other machines may see and change it.
+  // It lies on other machines: what is read comes over a network, and others may see and change it.
+  bool shared = true;
   bool any_bytes = true;  // Keys need not be UTF-8.
   uint32_t key_bytes_max = 1024;
 };
@@ -230,8 +231,8 @@ struct StoreOptions {
 };
 
 // By address: "s3://bucket/prefix", "file:/dir" (a directory of objects), "tree:/dir" or a plain
-// path (a tree of files seen as objects), "memory:" (each a new, empty one). kInvalid says what was
-// expected.
+// path (a tree of files seen as objects), "memory:" (each a new, empty one), or of a scheme that was
+// added. kInvalid says what was expected.
 Result<std::unique_ptr<ObjectStore>> open_store(const std::string& address,
                                                 const StoreOptions& options);
 

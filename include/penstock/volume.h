@@ -43,15 +43,16 @@ namespace penstock::volume {
 struct WritebackOptions {
   uint64_t journal_bytes = 4 * kGiB;               // Then writers wait.
   Nanoseconds max_age = std::chrono::seconds(30);  // At the latest.
-  // Or as soon as there is so much. None: half of the journal where the store is on this machine,
-  // since what is overwritten until then need not be moved; an object's worth where it is not.
-  std::optional<uint64_t> start_bytes = std::nullopt;
-  uint32_t parallel = 4;  // Objects on their way at once; 64 MiB of memory each.
+  // Or as soon as there is so much, but for no more than half of the journal; or an object's worth
+  // that goes to another machine, while nothing is written. On this one it can wait: what is
+  // overwritten meanwhile need not be moved.
+  uint64_t start_bytes = 2 * kGiB;
+  uint32_t parallel = 4;  // Objects on their way at once; 32 MiB of memory each.
 };
 
 struct HostOptions {
   io::FileSystem* file_system = nullptr;  // Null: the local one.
-  uint64_t memory_bytes = kGiB;           // Of decoded frames, read ahead included: a ceiling.
+  uint64_t memory_bytes = 256 * kMiB;     // Of decoded frames, read ahead included: a ceiling.
   std::shared_ptr<cache::Cache> cache = nullptr;  // In front of the store, where that is far.
   WritebackOptions writeback = {};
   Nanoseconds io_timeout =
@@ -169,6 +170,9 @@ struct GcReport {
 
 struct FsckOptions {
   bool read_content = true;  // False: only whether objects are there, and long enough.
+  // Mends what can be without touching names or content: counts, rows that a dead owner left, and, if
+  // nothing else is wrong, objects that nothing refers to. What is left is in the findings.
+  bool repair = false;
   std::function<void(uint64_t files, uint64_t bytes)> progress = nullptr;
   std::stop_token cancel = {};
 };
@@ -183,6 +187,7 @@ struct FsckReport {
   uint64_t files = 0;
   uint64_t bytes = 0;  // Of content that was verified.
   std::vector<Finding> findings;
+  std::vector<std::string> repaired;  // In words.
 };
 
 class Host {

@@ -6,7 +6,6 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "checkpoint/open_source.h"
@@ -86,9 +85,9 @@ checkpoint::CheckpointerOptions options_of(const std::string& directory, const n
   return options;
 }
 
-std::unique_ptr<Checkpointer> open(const std::string& directory, const nb::dict& given) {
+std::shared_ptr<Checkpointer> open(const std::string& directory, const nb::dict& given) {
   const checkpoint::CheckpointerOptions options = options_of(directory, given);
-  return unwrap(unlocked([&] { return Checkpointer::open(options); }));
+  return held(unwrap(unlocked([&] { return Checkpointer::open(options); })));
 }
 
 checkpoint::SaveOptions save_options(std::string name, bool replace, std::string attempt) {
@@ -213,17 +212,19 @@ void bind_checkpoint(nb::module_& module) {
       .def("steps",
            [](checkpoint::Replica& self) { return unwrap(unlocked([&] { return self.steps(); })); })
       .def("open", [](checkpoint::Replica& self, uint64_t step) {
-        return unwrap(unlocked([&] { return checkpoint::open_source(self.source(step), step); }));
+        return held(
+            unwrap(unlocked([&] { return checkpoint::open_source(self.source(step), step); })));
       });
   module.def("open_replica", [](const std::string& address) {
-    return unwrap(checkpoint::Replica::open(address, file_system()));
+    io::FileSystem& fs = file_system();
+    return held(unwrap(unlocked([&] { return checkpoint::Replica::open(address, fs); })));
   });
   module.def("list_checkpoints", &list_checkpoints);
   module.def("open_checkpoint", [](const std::string& directory, uint64_t step) {
-    return unwrap(checkpoint::open_checkpoint(file_system(), directory, step));
+    return held(unwrap(checkpoint::open_checkpoint(file_system(), directory, step)));
   });
   module.def("open_checkpoint_at", [](const std::string& path) {
-    return unwrap(checkpoint::open_checkpoint_at(file_system(), path));
+    return held(unwrap(checkpoint::open_checkpoint_at(file_system(), path)));
   });
   module.def("make_run_id", &checkpoint::make_run_id);
 }

@@ -1,8 +1,8 @@
 #include "native/dataset.h"
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <condition_variable>
@@ -113,7 +113,7 @@ class Reads {
   Result<void> outcome_;
 };
 
-std::unique_ptr<Dataset> open_dataset(const std::vector<std::string>& addresses,
+std::shared_ptr<Dataset> open_dataset(const std::vector<std::string>& addresses,
                                       const std::string& format,
                                       const std::vector<std::string>& cache_dirs,
                                       const std::string& cache_quota, const std::string& index_dir,
@@ -121,9 +121,9 @@ std::unique_ptr<Dataset> open_dataset(const std::vector<std::string>& addresses,
   data::OpenOptions options;
   options.format = unwrap(data::parse_format(format));
   options.index_dir = index_dir;
-  return open_aside<std::unique_ptr<Dataset>>(
+  return held(open_aside<std::unique_ptr<Dataset>>(
       options, cache_dirs, cache_quota, on_progress,
-      [&](const data::OpenOptions& ready) { return Dataset::open(addresses, ready); });
+      [&](const data::OpenOptions& ready) { return Dataset::open(addresses, ready); }));
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "loader/explain.h"
@@ -135,14 +135,14 @@ void bind_settings(nb::module_& module) {
            });
 }
 
-std::unique_ptr<Loader> open_loader(const Settings& settings, const nb::object& on_progress) {
-  return open_aside<std::unique_ptr<Loader>>(settings.options.open, settings.cache_dirs,
-                                             settings.cache_quota, on_progress,
-                                             [&](const data::OpenOptions& ready) {
-                                               LoaderOptions options = settings.options;
-                                               options.open = ready;
-                                               return Loader::open(options);
-                                             });
+std::shared_ptr<Loader> open_loader(const Settings& settings, const nb::object& on_progress) {
+  return held(open_aside<std::unique_ptr<Loader>>(settings.options.open, settings.cache_dirs,
+                                                  settings.cache_quota, on_progress,
+                                                  [&](const data::OpenOptions& ready) {
+                                                    LoaderOptions options = settings.options;
+                                                    options.open = ready;
+                                                    return Loader::open(options);
+                                                  }));
 }
 
 nb::dict report_dict(const loader::Report& report) {

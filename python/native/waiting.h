@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 
 #include "penstock/result.h"
 #include "penstock/units.h"
@@ -18,6 +19,15 @@ template <typename Work>
 auto unlocked(const Work& work) {
   const nanobind::gil_scoped_release released;
   return work();
+}
+
+// As Python has it. Its end may wait, for a volume that has content to store yet: without the GIL too.
+template <typename T>
+std::shared_ptr<T> held(std::unique_ptr<T> what) {
+  return std::shared_ptr<T>(what.release(), [](T* last) {
+    if (!PyGILState_Check()) return delete last;
+    unlocked([last] { delete last; });
+  });
 }
 
 // Calls `wait(deadline)` until it answers something else than kTimeout.

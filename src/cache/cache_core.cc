@@ -192,6 +192,10 @@ Result<io::Buffer> CacheCore::take(size_t bytes) {
 void CacheCore::when_memory(std::function<void()> retry) {
   // A window that is only kept may be all that is in the way.
   if (windows_.forget_oldest()) return post(std::move(retry));
+  when_freed(std::move(retry));
+}
+
+void CacheCore::when_freed(std::function<void()> retry) {
   std::lock_guard lock(memory_mutex_);
   waiting_.push_back(std::move(retry));
 }

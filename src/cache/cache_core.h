@@ -78,6 +78,8 @@ class CacheCore final : public Cache {
   Result<io::Buffer> take(size_t bytes);
   // Runs `retry` when memory was given back, or a little later.
   void when_memory(std::function<void()> retry);
+  // The same, and gives up no window for it: for who waits for a drive.
+  void when_freed(std::function<void()> retry);
   // Memory was given back.
   void memory_freed();
 

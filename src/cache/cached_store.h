@@ -124,6 +124,9 @@ class CachedStoreImpl final : public CachedStore {
   void fetch_to_drive(const VersionRef& version, const Place& place, const store::CallOptions& call,
                       store::Done<uint64_t> done);
 
+  void fill_staged(const PassRef& pass, const VersionRef& version, const Place& place,
+                   const std::shared_ptr<io::Buffer>& buffer, const store::Done<uint64_t>& done);
+
   // granule_reads.cc
   struct GranuleRead;
   bool wants_granules(const Version& version) const;

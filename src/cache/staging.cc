@@ -12,6 +12,11 @@ namespace {
 constexpr uint32_t kStagedAtOnce = 16;  // Windows of one range.
 constexpr uint32_t kRefusalsMax = 200;  // In a row; each takes 50 ms, for up to 16 at once.
 
+Error no_room(const std::string& key, bool later) {
+  return make_error(ErrorCode::kNoSpace, fmt::format("the cache has no room for more of '{}'", key),
+                    later);
+}
+
 // async_stage of a range: its windows, a few at a time.
 class StageCall : public std::enable_shared_from_this<StageCall> {
  public:
@@ -149,9 +154,7 @@ void CachedStoreImpl::fetch_to_drive(const VersionRef& version, const Place& pla
     const TierStats stats = tier.stats();
     // There may be room for it later, but not in a directory that is off, or too small for it.
     const bool later = stats.on && file_bytes(key) <= stats.keeper.limit_bytes;
-    return done(make_error(ErrorCode::kNoSpace,
-                           fmt::format("the cache has no room for more of '{}'", version->info.key),
-                           later));
+    return done(no_room(version->info.key, later));
   }
   Result<io::Buffer> taken = core_->take(file_bytes(key));
   if (!taken.ok()) {
@@ -174,16 +177,32 @@ void CachedStoreImpl::fetch_to_drive(const VersionRef& version, const Place& pla
           return done(checked.error());
         }
         core_->counters().source_bytes.add(place.key.length);
-        drive.fill(place.key, version->id, buffer,
-                   [core = core_.get(), pass, bytes = uint64_t{place.key.length},
-                    done](const Result<void>& filled) {
-                     core->memory_freed();
-                     if (filled.ok()) return done(bytes);
-                     Error error = filled.error();
-                     // The drive itself said so: the quota has nothing to do with it.
-                     if (error.code == ErrorCode::kNoSpace) error.retryable = false;
-                     done(error);
-                   });
+        fill_staged(pass, version, place, buffer, done);
+      });
+}
+
+// A drive that is busy is waited for: what was fetched and not kept would be fetched again.
+void CachedStoreImpl::fill_staged(const PassRef& pass, const VersionRef& version,
+                                  const Place& place, const std::shared_ptr<io::Buffer>& buffer,
+                                  const store::Done<uint64_t>& done) {
+  core_->tier_for(place.id).fill(
+      place.key, version->id, buffer,
+      [this, pass, version, place, held = buffer, done](const Result<void>& filled) mutable {
+        if (!filled.ok() && filled.error().code == ErrorCode::kBusy) {
+          return core_->when_freed([this, pass, version, place, held, done] {
+            if (core_->tier_for(place.id).reserve(place.key, version->id)) {
+              return fill_staged(pass, version, place, held, done);
+            }
+            done(no_room(version->info.key, /*later=*/true));
+          });
+        }
+        held.reset();
+        core_->memory_freed();
+        if (filled.ok()) return done(uint64_t{place.key.length});
+        Error error = filled.error();
+        // The drive itself said so: the quota has nothing to do with it.
+        if (error.code == ErrorCode::kNoSpace) error.retryable = false;
+        done(error);
       });
 }
 

@@ -255,7 +255,7 @@ void add_content_options(CLI::App& command, MountArguments& arguments) {
       .add_option("--cache-quota", arguments.cache_quota,
                   "What the cache may use in each directory: a size, or a share (80%)")
       ->type_name("SIZE");
-  command.add_option("--memory", arguments.memory, "For content that was read, at most (1GiB)")
+  command.add_option("--memory", arguments.memory, "For content that was read, at most (256MiB)")
       ->type_name("SIZE");
   command.add_flag(
       "--writeback", arguments.writeback,

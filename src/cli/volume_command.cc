@@ -127,10 +127,13 @@ CLI::App* add_fsck(CLI::App& volume, const ArgumentsRef& arguments) {
       volume.add_subcommand("fsck", "Check that everything that files refer to is there and right");
   add_name(*command, arguments);
   command->add_flag("--quick", arguments->quick, "Do not read content: only look for it");
+  command->add_flag("--repair", arguments->repair,
+                    "Mend what can be without touching names or content: wrong counts, what a "
+                    "crash left");
   add_json(*command, arguments);
   command->footer(
-      "Exit code: 0 all is well, 1 something is wrong (each file is named), 2 wrong "
-      "usage, 130 interrupted.");
+      "Exit code: 0 all is well (or was repaired), 1 something is wrong (each file is named), 2 "
+      "wrong usage, 130 interrupted.");
   return command;
 }
 
@@ -161,7 +164,7 @@ CLI::App* add_clone(CLI::App& volume, const ArgumentsRef& arguments) {
 
 void add_volume_command(CLI::App& app, Run& run) {
   CLI::App* volume = app.add_subcommand(
-      "volume", "Volumes: create, list, show, set, delete, gc, fsck, snapshot, clone");
+      "volume", "Volumes: create, list, show, set, delete, gc, fsck, snapshot, clone, recover");
   volume->require_subcommand(1);
   volume->footer(kFooter);
   const auto add = [&](CLI::App* (*add_verb)(CLI::App&, const ArgumentsRef&),
@@ -180,6 +183,7 @@ void add_volume_command(CLI::App& app, Run& run) {
   add(add_fsck, run_volume_fsck);
   add(add_snapshot, run_volume_snapshot);
   add(add_clone, run_volume_clone);
+  add(add_volume_recover, run_volume_recover);
 }
 
 }  // namespace penstock::cli

@@ -1,5 +1,5 @@
-// penstock volume create | list | show | set | delete | gc | fsck | snapshot | clone: the verbs, and
-// what they share.
+// penstock volume create | list | show | set | delete | gc | fsck | snapshot | clone | recover: the
+// verbs, and what they share.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,10 @@
 #include "penstock/volume.h"
 #include "volume/admin.h"
 #include "volume/registry.h"
+
+namespace CLI {
+class App;
+}
 
 namespace penstock::cli {
 
@@ -33,6 +37,10 @@ struct VolumeArguments {
   bool dry_run = false;
   // fsck
   bool quick = false;
+  bool repair = false;
+  // recover
+  std::string to;
+  bool discard = false;
   // snapshot, clone
   std::string other;
   std::string at;
@@ -49,6 +57,8 @@ int run_volume_gc(const VolumeArguments& arguments);
 int run_volume_fsck(const VolumeArguments& arguments);
 int run_volume_snapshot(const VolumeArguments& arguments);
 int run_volume_clone(const VolumeArguments& arguments);
+int run_volume_recover(const VolumeArguments& arguments);
+CLI::App* add_volume_recover(CLI::App& volume, const std::shared_ptr<VolumeArguments>& arguments);
 
 // Says what went wrong with `penstock volume VERB`, and the exit code that fits.
 int fail_volume(std::string_view verb, const Error& error);

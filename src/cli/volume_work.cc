@@ -39,6 +39,7 @@ Result<volume::FsckReport> check(const VolumeArguments& arguments) {
   ProgressLine line("penstock volume fsck");
   volume::FsckOptions options;
   options.read_content = !arguments.quick;
+  options.repair = arguments.repair;
   options.cancel = cancel;
   options.progress = [&](uint64_t files, uint64_t bytes) {
     if (!line.due()) return;
@@ -49,6 +50,9 @@ Result<volume::FsckReport> check(const VolumeArguments& arguments) {
 
 std::string fsck_text(const volume::FsckReport& report) {
   std::string text;
+  for (const std::string& what : report.repaired) {
+    text += fmt::format("repaired: {}\n", printable(what));
+  }
   for (const volume::Finding& finding : report.findings) {
     text += fmt::format("{}{}{}\n", printable(finding.path), finding.path.empty() ? "" : ": ",
                         printable(finding.what));
@@ -69,7 +73,8 @@ nlohmann::json fsck_json(const volume::FsckReport& report) {
   return {{"schema", 1},
           {"files", report.files},
           {"verified_bytes", report.bytes},
-          {"findings", std::move(findings)}};
+          {"findings", std::move(findings)},
+          {"repaired", report.repaired}};
 }
 
 Result<std::string> snapshot(const VolumeArguments& arguments) {

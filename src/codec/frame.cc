@@ -44,26 +44,6 @@ Result<FrameHeader> write_payload(std::span<const std::byte> raw, std::span<std:
   return header;
 }
 
-// The header of the frame at the front of `stored`, after all of the frame was verified. The order
-// matters: whatever is damaged is corrupt, also when the damage made it look like something newer,
-// and no decompressor sees bytes that were not verified.
-Result<FrameHeader> verify_frame(std::span<const std::byte> stored, const FrameIdentity& identity) {
-  const Result<FrameHeader> header = parse_header(stored);
-  if (!header) return header.error().with_context(describe(identity));
-  if (stored.size() < header->frame_bytes()) {
-    return corrupt_frame(identity, fmt::format("cut off: {} of {} bytes are there", stored.size(),
-                                               header->frame_bytes()));
-  }
-  const auto header_bytes = stored.first<kFrameHeaderBytes>();
-  const auto payload = stored.subspan(kFrameHeaderBytes, header->stored_bytes);
-  if (frame_checksum(header_bytes, payload, identity) != header->checksum) {
-    return corrupt_frame(identity, "the checksum differs: damaged, or not the frame of this place");
-  }
-  const Result<void> usable = check_header(header_bytes);
-  if (!usable) return usable.error().with_context(describe(identity));
-  return header;
-}
-
 // Requires a verified frame and `out` of raw_bytes.
 Result<void> decode_payload(std::span<const std::byte> stored, std::span<std::byte> out,
                             const FrameHeader& header, const FrameIdentity& identity) {
@@ -128,6 +108,25 @@ Result<size_t> encode_frame(std::span<const std::byte> raw, std::span<std::byte>
 Result<FrameHeader> read_frame_header(std::span<const std::byte> stored) {
   const FrameHeader header = PENSTOCK_TRY(parse_header(stored));
   PENSTOCK_TRY(check_header(stored.first<kFrameHeaderBytes>()));
+  return header;
+}
+
+// The order matters: whatever is damaged is corrupt, also when the damage made it look like something newer,
+// and no decompressor sees bytes that were not verified.
+Result<FrameHeader> verify_frame(std::span<const std::byte> stored, const FrameIdentity& identity) {
+  const Result<FrameHeader> header = parse_header(stored);
+  if (!header) return header.error().with_context(describe(identity));
+  if (stored.size() < header->frame_bytes()) {
+    return corrupt_frame(identity, fmt::format("cut off: {} of {} bytes are there", stored.size(),
+                                               header->frame_bytes()));
+  }
+  const auto header_bytes = stored.first<kFrameHeaderBytes>();
+  const auto payload = stored.subspan(kFrameHeaderBytes, header->stored_bytes);
+  if (frame_checksum(header_bytes, payload, identity) != header->checksum) {
+    return corrupt_frame(identity, "the checksum differs: damaged, or not the frame of this place");
+  }
+  const Result<void> usable = check_header(header_bytes);
+  if (!usable) return usable.error().with_context(describe(identity));
   return header;
 }
 

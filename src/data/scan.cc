@@ -4,6 +4,7 @@
 
 #include "data/sequential_reader.h"
 #include "data/sidecar.h"
+#include "data/staged_file.h"
 #include "data/tar.h"
 #include "data/tfrecord.h"
 #include "data/window_reader.h"
@@ -69,8 +70,11 @@ Result<void> parse_in_order(ShardParser& parser, SequentialReader& reader) {
 Result<ScannedShard> scan_shard(const Source& source, const store::ObjectInfo& object,
                                 Format format, const std::stop_token& cancel,
                                 std::atomic<uint64_t>* progress) {
-  const std::unique_ptr<ShardFile> file =
+  std::unique_ptr<ShardFile> file =
       PENSTOCK_TRY(open_shard_file(source, object, io::CacheMode::kBuffered, cancel));
+  if (source.cached != nullptr) {
+    file = make_staged_file(std::move(file), *source.cached, object, cancel);
+  }
   WindowReader reader(*file, cancel, progress);
   const auto scan = [&]() -> Result<ScannedShard> {
     const Compression compression = PENSTOCK_TRY(compression_of(reader, format));

@@ -138,25 +138,10 @@ Result<void> apply(Core& core, const Rule& rule, std::vector<std::string>& found
   return {};
 }
 
-// The B-trees themselves, each index against its table, and the sums of all pages.
-Result<void> check_tree(Core& core, std::vector<std::string>& found) {
-  Query query = core.db().query("PRAGMA integrity_check(20)");
-  while (PENSTOCK_TRY(query.next())) {
-    std::string line = query.bytes(0);
-    if (line != "ok") found.push_back(std::move(line));
-  }
-  return {};
-}
-
 Result<void> check_totals(Core& core, std::vector<std::string>& found) {
   for (const auto& [id, volume] : core.volumes()) {
     if (volume->removed) continue;
-    Query query =
-        core.db().query("SELECT coalesce(sum(size) FILTER (WHERE mode & " TYPE_BITS " = " REGULAR
-                        "), 0), count(*) FROM inode WHERE volume = ? AND died = " PENSTOCK_LIVE,
-                        id);
-    PENSTOCK_TRY(query.next());
-    const Totals truth{query.number(0), query.number(1)};
+    const Totals truth = PENSTOCK_TRY(count_totals(core, id));
     if (truth == volume->totals) continue;
     found.push_back(
         fmt::format("volume {}: {} bytes in {} inodes by its own account, {} in {} in truth", id,
@@ -183,6 +168,24 @@ Result<void> check_counters(Core& core, std::vector<std::string>& found) {
 }
 
 }  // namespace
+
+Result<void> check_tree(Core& core, std::vector<std::string>& found) {
+  Query query = core.db().query("PRAGMA integrity_check(20)");
+  while (PENSTOCK_TRY(query.next())) {
+    std::string line = query.bytes(0);
+    if (line != "ok") found.push_back(std::move(line));
+  }
+  return {};
+}
+
+Result<Totals> count_totals(Core& core, VolumeId volume) {
+  Query query =
+      core.db().query("SELECT coalesce(sum(size) FILTER (WHERE mode & " TYPE_BITS " = " REGULAR
+                      "), 0), count(*) FROM inode WHERE volume = ? AND died = " PENSTOCK_LIVE,
+                      volume);
+  PENSTOCK_TRY(query.next());
+  return Totals{query.number(0), query.number(1)};
+}
 
 Result<std::vector<std::string>> find_contradictions(Core& core) {
   std::vector<std::string> found;

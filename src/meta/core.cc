@@ -118,6 +118,14 @@ Result<Ino> Core::take_ino(Ino wanted) {
   return wanted;
 }
 
+bool Core::raise_counters(const Counters& least) {
+  const Counters before = next_;
+  next_.ino = std::max(next_.ino, least.ino);
+  next_.cookie = std::max(next_.cookie, least.cookie);
+  next_.chunk = std::max(next_.chunk, least.chunk);
+  return next_.ino != before.ino || next_.cookie != before.cookie || next_.chunk != before.chunk;
+}
+
 Result<std::shared_ptr<Volume>> Core::volume(std::string_view name) {
   for (const auto& [id, volume] : volumes_) {
     if (!volume->removed && volume->settings.name == name) return volume;

@@ -132,6 +132,8 @@ class Core {
     ChunkId chunk = 0;
   };
   Counters counters() const { return next_; }
+  // Where they are lower; whether any was.
+  bool raise_counters(const Counters& least);
 
  private:
   struct Pending {

@@ -145,6 +145,9 @@ class SqliteDatabase : public Database {
   Result<std::vector<std::string>> check() override {
     return core_->read([&] { return find_contradictions(*core_); });
   }
+  Result<std::vector<std::string>> repair() override {
+    return core_->change_much([&] { return mend_counts(*core_); });
+  }
 
  private:
   Result<Time> find_time(Version version) {

@@ -20,11 +20,11 @@
 #include "mount/fuse.h"
 #include "mount/lookups.h"
 #include "mount/page_flush.h"
-#include "mount/read_ahead.h"
 #include "mount/request_watch.h"
 #include "mount/write_times.h"
 #include "penstock/io.h"
 #include "penstock/mount.h"
+#include "volume/read_ahead.h"
 
 namespace penstock::mount {
 
@@ -144,7 +144,7 @@ class Server {
   AccessLog access_;
   std::optional<WriteTimes> write_times_;  // Where the kernel gathers writes.
   Lookups lookups_;
-  ReadAhead read_ahead_;
+  volume::ReadAhead read_ahead_;
   CapabilityNotes capabilities_;
   RequestWatch watch_;
   fuse_session* session_ = nullptr;

@@ -77,7 +77,7 @@ void Server::read(fuse_req_t request, fuse_ino_t ino, size_t size, off_t offset,
                   fuse_file_info* file) {
   (void)file;
   const auto at = static_cast<uint64_t>(offset);
-  if (const std::optional<ReadRange> next = read_ahead_.note(ino, at, size)) {
+  if (const std::optional<volume::ReadRange> next = read_ahead_.note(ino, at, size)) {
     view_.prefetch(ino, next->offset, next->length);
   }
   const Result<volume::Pieces> got = view_.read_pieces(ino, at, reply_buffer(size));

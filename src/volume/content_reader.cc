@@ -11,6 +11,7 @@ namespace {
 
 // One request to the store asks for at most so much, where it lies together.
 constexpr uint64_t kLoadBytesMax = 4 * kMiB;
+constexpr uint64_t kLoadMemory = kLoadBytesMax + 64 * kKiB;
 constexpr size_t kQueuedLoadsMax = 256;
 
 // The part of an extent that lies in [begin, end) of the file.
@@ -222,16 +223,18 @@ Result<void> ContentReader::run(const Load& load) {
 // Takes those that it loaded out of `missing`.
 Result<void> ContentReader::load_frames(const Load& load, bool past_cache,
                                         std::vector<FrameKey>& missing) {
-  const io::Buffer stored = PENSTOCK_TRY(frames_.take(load.length));
-  PENSTOCK_TRY(get(load.object, load.offset, stored.bytes(), past_cache));
-  std::span<const std::byte> rest = stored.bytes();
+  // Large ones all of one size, so that memory that is given back suits the next.
+  const uint64_t taken = load.length > kMiB ? std::max(load.length, kLoadMemory) : load.length;
+  const auto memory = std::make_shared<const io::Buffer>(PENSTOCK_TRY(frames_.take(taken)));
+  PENSTOCK_TRY(get(load.object, load.offset, memory->bytes().first(load.length), past_cache));
+  std::span<const std::byte> rest = memory->bytes().first(load.length);
   for (const Load::Part& part : load.parts) {
     for (uint32_t index = part.first; index < part.first + part.count; ++index) {
       const codec::FrameHeader header = PENSTOCK_TRY(codec::read_frame_header(rest));
       if (header.frame_bytes() > rest.size()) return damaged(load.object, part.place.offset);
       const FrameKey key{load.object, part.place.offset, index};
       if (const auto wanted = std::ranges::find(missing, key); wanted != missing.end()) {
-        PENSTOCK_TRY(decode(load, part, index, rest));
+        PENSTOCK_TRY(decode(load, part, index, rest, memory));
         missing.erase(wanted);
       }
       rest = rest.subspan(header.frame_bytes());
@@ -241,13 +244,23 @@ Result<void> ContentReader::load_frames(const Load& load, bool past_cache,
 }
 
 Result<void> ContentReader::decode(const Load& load, const Load::Part& part, uint32_t index,
-                                   std::span<const std::byte> stored) {
+                                   std::span<const std::byte> stored,
+                                   const std::shared_ptr<const io::Buffer>& memory) {
   auto frame = std::make_shared<Frame>();
   frame->size = frame_raw_bytes(part.place, index);
-  frame->memory = PENSTOCK_TRY(frames_.take(frame->size));
-  const Result<codec::FrameHeader> decoded =
-      codec::decode_frame(stored, frame->memory.bytes().first(frame->size),
-                          frame_identity(options_.space, load.object, part.place.offset, index));
+  const codec::FrameIdentity identity =
+      frame_identity(options_.space, load.object, part.place.offset, index);
+  const codec::FrameHeader header = PENSTOCK_TRY(codec::read_frame_header(stored));
+  Result<codec::FrameHeader> decoded = header;
+  if (header.codec == codec::Codec::kNone) {
+    // It stays where it is.
+    decoded = codec::verify_frame(stored, identity);
+    frame->memory = memory;
+    frame->offset = static_cast<size_t>(stored.data() - memory->data()) + codec::kFrameHeaderBytes;
+  } else {
+    frame->memory = std::make_shared<const io::Buffer>(PENSTOCK_TRY(frames_.take(frame->size)));
+    decoded = codec::decode_frame(stored, frame->memory->bytes().first(frame->size), identity);
+  }
   // One of another length is as wrong as one that is damaged, be it undamaged.
   const bool right = decoded.ok() && decoded->raw_bytes == frame->size;
   if (!decoded.ok() && decoded.error().code != ErrorCode::kCorrupt) return decoded.error();

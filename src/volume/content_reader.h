@@ -66,7 +66,8 @@ class ContentReader {
   Result<void> run(const Load& load);
   Result<void> load_frames(const Load& load, bool past_cache, std::vector<FrameKey>& missing);
   Result<void> decode(const Load& load, const Load::Part& part, uint32_t index,
-                      std::span<const std::byte> stored);
+                      std::span<const std::byte> stored,
+                      const std::shared_ptr<const io::Buffer>& memory);
   Result<void> get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into,
                    bool past_cache);
   Result<void> add_frames(Pieces& pieces, const meta::Extent& extent, uint64_t begin,

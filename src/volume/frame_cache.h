@@ -31,9 +31,10 @@ struct FrameKeyHash {
 
 // Verified bytes. Whoever holds one keeps its memory from being given to another.
 struct Frame {
-  io::Buffer memory;
+  std::shared_ptr<const io::Buffer> memory;  // Of several, where they were stored as they are.
+  size_t offset = 0;
   size_t size = 0;
-  std::span<const std::byte> bytes() const { return memory.bytes().first(size); }
+  std::span<const std::byte> bytes() const { return memory->bytes().subspan(offset, size); }
 };
 using FrameRef = std::shared_ptr<const Frame>;
 

@@ -67,7 +67,12 @@ Result<void> Fsck::check_file(meta::View& names, const meta::Inode& inode,
   ++report_.files;
   for (uint64_t at = 0; at < inode.size;) {
     const uint64_t length = std::min(kBytesAtOnce, inode.size - at);
-    for (const meta::Extent& extent : PENSTOCK_TRY(names.extents(inode.ino, at, length))) {
+    const Result<std::vector<meta::Extent>> extents = names.extents(inode.ino, at, length);
+    if (!extents.ok()) {
+      add(path, extents.error().to_string());
+      break;
+    }
+    for (const meta::Extent& extent : *extents) {
       if (extent.chunk == meta::kZeros) continue;
       if (const auto wrong = follow(names, inode.ino, extent)) {
         add(path, fmt::format("{} bytes at {}: {}", extent.length, extent.offset, *wrong));

@@ -25,6 +25,15 @@ Result<GcReport> Gc::run(const GcOptions& options) {
   report_ = {};
   if (!options.dry_run) PENSTOCK_TRY(purge(options));
   PENSTOCK_TRY(compact(options));
+  return remove_unused(options);
+}
+
+Result<GcReport> Gc::sweep(const GcOptions& options) {
+  report_ = {};
+  return remove_unused(options);
+}
+
+Result<GcReport> Gc::remove_unused(const GcOptions& options) {
   PENSTOCK_TRY(condemn(options));
   if (!options.dry_run) PENSTOCK_TRY(remove_condemned(options));
   PENSTOCK_TRY(remove_orphans(options));

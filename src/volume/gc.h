@@ -26,8 +26,11 @@ class Gc {
         now_(std::move(now)) {}
 
   Result<GcReport> run(const GcOptions& options);
+  // Only what nothing refers to goes; history stays, and nothing is rewritten.
+  Result<GcReport> sweep(const GcOptions& options);
 
  private:
+  Result<GcReport> remove_unused(const GcOptions& options);
   Result<void> purge(const GcOptions& options);
   Result<void> visit(const std::function<Result<void>(const meta::Object&)>& visit);
   Result<void> compact(const GcOptions& options);

@@ -5,8 +5,6 @@
 #include <cerrno>
 
 #include "base/log.h"
-#include "volume/fsck.h"
-#include "volume/gc.h"
 #include "volume/pending_age.h"
 #include "volume/volume.h"
 
@@ -16,6 +14,8 @@ namespace {
 
 constexpr uint64_t kPurgedByCommit = 20'000;  // With each commit, so that others get their turn.
 constexpr int kReadAttempts = 5;
+constexpr uint64_t kSmallBytes = kMiB;  // Of a chunk of a file that may have small neighbours.
+constexpr size_t kChunksAhead = 1024;
 
 }  // namespace
 
@@ -229,11 +229,34 @@ Result<Pieces> HostImpl::read_pieces(meta::View& view, meta::Ino ino, uint64_t o
     const auto wanted = into.first(std::min<uint64_t>(into.size(), inode.size - offset));
     const auto extents = PENSTOCK_TRY(view.extents(ino, offset, wanted.size()));
     if (PENSTOCK_TRY(view.inode(ino)).data_version != inode.data_version) continue;
+    load_ahead(extents);
     last = reader_->find(extents, offset, wanted);
     // They were moved meanwhile: look again where they are.
     if (last.ok() || last.error().code != ErrorCode::kNotFound) return last;
   }
   return last;
+}
+
+// Small files that were written one after the other lie so in an object, and are often read so.
+void HostImpl::load_ahead(const std::vector<meta::Extent>& extents) {
+  if (extents.size() != 1 || extents.front().chunk == meta::kZeros) return;
+  const meta::Place& place = extents.front().place;
+  if (is_journal(place.object) || place.raw >= kSmallBytes) return;
+  const uint64_t key = uint64_t{place.object.session} << 32 | place.object.number;
+  const std::optional<ReadRange> next = object_ahead_.note(key, place.offset, place.stored);
+  if (!next) return;
+  const auto chunks = database_->chunks_of(place.object, next->offset, kChunksAhead);
+  if (!chunks.ok()) return;
+  std::vector<meta::Extent> ahead;
+  uint64_t bytes = 0;
+  for (const meta::Chunk& chunk : *chunks) {
+    if (chunk.place.offset >= next->offset + next->length) break;
+    if (chunk.references == 0) continue;
+    ahead.push_back(
+        {.offset = bytes, .length = chunk.place.raw, .chunk = chunk.id, .place = chunk.place});
+    bytes += chunk.place.raw;
+  }
+  reader_->prefetch(ahead, 0, bytes);
 }
 
 void HostImpl::prefetch(meta::View& view, meta::Ino ino, uint64_t offset, uint64_t length) {
@@ -289,19 +312,6 @@ Result<HostStatus> HostImpl::status() {
     }
     after = objects.back().id;
   }
-}
-
-Result<GcReport> HostImpl::gc(const GcOptions& options) {
-  const auto committing = [this]() -> Result<void> {
-    PENSTOCK_TRY(commit());
-    return {};
-  };
-  return Gc(*database_, *packer_, space_, committing, [this] { return now(); }).run(options);
-}
-
-Result<FsckReport> HostImpl::fsck(const FsckOptions& options) {
-  PENSTOCK_TRY(commit());  // It looks at what is committed.
-  return Fsck(*database_, *reader_, *store_, space_).run(options);
 }
 
 Result<std::vector<std::string>> HostImpl::volumes() {

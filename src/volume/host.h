@@ -18,8 +18,11 @@
 #include "volume/merger.h"
 #include "volume/mover.h"
 #include "volume/operation.h"
+#include "volume/read_ahead.h"
 
 namespace penstock::volume {
+
+class Gc;
 
 class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl> {
  public:
@@ -68,6 +71,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> take_lock();
   Result<void> read_marker();
   Result<void> open_store(const std::string& address);
+  Result<void> give_root_away(const std::string& volume);
+  Result<void> open_journal();
   Result<void> open_parts(const meta::SqliteOptions& options);
   Result<void> replay();
   Result<void> replay_one(const JournalPlace& place, std::span<const std::byte> record,
@@ -75,6 +80,11 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> collect_nameless();
   Result<meta::Namespace*> names_of(const VolumeUuid& volume);
   void start();
+
+  // host_upkeep.cc
+  Gc collector();
+  Result<std::vector<std::string>> repair_counts();
+  Result<void> sweep(const FsckOptions& options, FsckReport& report);
 
   // host.cc
   Result<void> check_usable(const Turn& turn) const;
@@ -84,6 +94,7 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> know_segment(uint64_t segment);
   Result<void> forget_segments(const Turn& turn);
   Result<void> wait_for_room(Deadline deadline);
+  void load_ahead(const std::vector<meta::Extent>& extents);
   Result<Pending> pending();
   void run_committer();
 
@@ -100,6 +111,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   std::unique_ptr<Packer> packer_;
   std::unique_ptr<Merger> merger_;
   std::unique_ptr<Mover> mover_;
+
+  ReadAhead object_ahead_;
 
   std::mutex turn_;
   std::optional<Error> failed_;                                   // Under turn_.

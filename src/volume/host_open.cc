@@ -1,18 +1,15 @@
 // Making a host, taking it over, and bringing back what its last owner had acknowledged.
-//
-//   DIR/penstock-volume    what this is: format version, feature bits, uuid (text; written last)
-//   DIR/metadata.db        the database, and its log beside it
-//   DIR/journal/           what was acknowledged and is not committed or not stored yet
-//   DIR/blocks/            objects, where the volume names no other store
-//   DIR/owner.lock         locked by the owner
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstring>
 
 #include "base/log.h"
 #include "store/object_address.h"
 #include "volume/host.h"
+#include "volume/host_files.h"
 #include "volume/pending_age.h"
+#include "volume/recover.h"
 #include "volume/registry.h"
 #include "volume/volume.h"
 
@@ -24,25 +21,8 @@ constexpr const char* kMarkerName = "penstock-volume";
 constexpr const char* kDatabaseName = "metadata.db";
 constexpr const char* kJournalName = "journal";
 constexpr const char* kBlocksName = "blocks";
-constexpr const char* kLockName = "owner.lock";
-constexpr std::string_view kMarkerTitle = "Penstock volume\n";
-constexpr uint64_t kMarkerBytesMax = 4096;
 constexpr uint64_t kMemoryBytesMin = 64 * kMiB;
 constexpr uint64_t kLoadMemory = 12 * kMiB;  // That a load may take, with what readers hold.
-
-// The value of a line "NAME VALUE".
-std::string_view line_of(std::string_view text, std::string_view name) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ' ') {
-      return line.substr(name.size() + 1);
-    }
-    at = end + 1;
-  }
-  return {};
-}
 
 Result<void> check_new(const NewVolume& volume) {
   PENSTOCK_TRY(check_volume_name(volume.name));
@@ -64,16 +44,7 @@ Result<io::FileSystem*> file_system_of(const HostOptions& options) {
 }  // namespace
 
 Result<void> HostImpl::take_lock() {
-  Result<std::unique_ptr<io::FileLock>> lock = fs_.try_lock(path_of(kLockName));
-  if (!lock.ok() && lock.error().code == ErrorCode::kBusy) {
-    return make_error(
-        ErrorCode::kBusy,
-        fmt::format("the volume in {} is in use by another process: a mount of it, or "
-                    "a command that has not ended",
-                    directory_));
-  }
-  if (!lock.ok()) return lock.error();
-  lock_ = std::move(*lock);
+  lock_ = PENSTOCK_TRY(lock_host(fs_, directory_));
   return {};
 }
 
@@ -101,12 +72,22 @@ Result<void> HostImpl::make(const NewVolume& volume) {
   settings.store = volume.store;
   settings.quota = volume.quota;
   PENSTOCK_TRY(open_parts({.create = settings, .now = now()}));
-  const std::string marker =
-      fmt::format("{}version 1\ncompatible 0\nread-only 0\nincompatible 0\nuuid {}\n", kMarkerTitle,
-                  uuid_text(space_));
-  PENSTOCK_TRY(io::write_file_durably(fs_, path_of(kMarkerName), marker));
+  PENSTOCK_TRY(give_root_away(volume.name));
+  PENSTOCK_TRY(mark_host(fs_, {directory_, space_}));
   PENSTOCK_TRY(fs_.sync_directory(io::parent_path(directory_)));
   start();
+  return {};
+}
+
+// The root belongs to whoever makes the volume: others could not make anything in it.
+Result<void> HostImpl::give_root_away(const std::string& volume) {
+  const uint32_t uid = ::geteuid();
+  const uint32_t gid = ::getegid();
+  if (uid == 0 && gid == 0) return {};
+  const Turn turn(turn_);
+  const std::unique_ptr<meta::Namespace> names = PENSTOCK_TRY(database_->open(volume));
+  PENSTOCK_TRY(names->change(meta::kRoot, {.uid = uid, .gid = gid}, now()));
+  PENSTOCK_TRY(commit_turn(turn));
   return {};
 }
 
@@ -120,24 +101,7 @@ Result<void> HostImpl::open() {
 }
 
 Result<void> HostImpl::read_marker() {
-  const std::string path = path_of(kMarkerName);
-  const Result<std::string> text = io::read_file(fs_, path, kMarkerBytesMax);
-  if (!text.ok() && text.error().code == ErrorCode::kNotFound) {
-    return make_error(ErrorCode::kNotFound, fmt::format("there is no volume in {}", directory_));
-  }
-  if (!text.ok()) return text.error();
-  if (!text->starts_with(kMarkerTitle)) {
-    return make_error(ErrorCode::kCorrupt, fmt::format("{} is not that of a volume", path));
-  }
-  if (line_of(*text, "version") != "1" || line_of(*text, "incompatible") != "0" ||
-      line_of(*text, "read-only") != "0") {
-    return make_error(
-        ErrorCode::kUnsupported,
-        fmt::format("the volume in {} was made by a newer version of Penstock", directory_));
-  }
-  const std::optional<VolumeUuid> uuid = parse_uuid(line_of(*text, "uuid"));
-  if (!uuid) return make_error(ErrorCode::kCorrupt, fmt::format("{} has no uuid", path));
-  space_ = *uuid;
+  space_ = PENSTOCK_TRY(find_host(fs_, directory_)).uuid;
   return {};
 }
 
@@ -151,6 +115,16 @@ Result<void> HostImpl::open_store(const std::string& address) {
   return {};
 }
 
+Result<void> HostImpl::open_journal() {
+  journal_ = PENSTOCK_TRY(Journal::open(
+      fs_, path_of(kJournalName),
+      {.volume = space_,
+       .segment_bytes = options_.segment_bytes,
+       .limit_bytes = std::max(options_.writeback.journal_bytes, 2 * options_.segment_bytes),
+       .now_ns = options_.now}));
+  return replay();
+}
+
 Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
   database_ = PENSTOCK_TRY(meta::open_sqlite(fs_, path_of(kDatabaseName), sqlite));
   const std::vector<std::string> volumes = PENSTOCK_TRY(database_->volumes());
@@ -159,13 +133,8 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
   }
   const meta::Settings settings = PENSTOCK_TRY(database_->open(volumes.front()))->settings();
   PENSTOCK_TRY(open_store(settings.store));
-  journal_ = PENSTOCK_TRY(Journal::open(
-      fs_, path_of(kJournalName),
-      {.volume = space_,
-       .segment_bytes = options_.segment_bytes,
-       .limit_bytes = std::max(options_.writeback.journal_bytes, 2 * options_.segment_bytes),
-       .now_ns = options_.now}));
-  PENSTOCK_TRY(replay());
+  const Result<void> replayed = open_journal();
+  if (!replayed.ok()) return explain_recovery(replayed.error(), directory_);
   const uint64_t budget = std::max(options_.memory_bytes, kMemoryBytesMin);
   const auto memory = PENSTOCK_TRY(io::BufferProvider::create({.budget_bytes = budget}));
   frames_ = std::make_unique<FrameCache>(memory);
@@ -178,11 +147,11 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
                                      PackerOptions{.space = space_, .codec = settings.codec});
   merger_ = std::make_unique<Merger>(*database_, *reader_, *packer_);
   WritebackOptions writeback = options_.writeback;
-  const bool is_near = !store::is_object_address(settings.store);
-  if (is_near && !writeback.start_bytes) writeback.start_bytes = writeback.journal_bytes / 2;
+  writeback.start_bytes = std::min(writeback.start_bytes, writeback.journal_bytes / 2);
   mover_ = std::make_unique<Mover>(
       *database_, *packer_,
       MoverOptions{.writeback = writeback,
+                   .when_settled = store::is_object_address(settings.store),
                    .io_timeout = options_.io_timeout,
                    .now = [this] { return now(); },
                    .oldest = [this] { return oldest_content(*database_, *journal_); },

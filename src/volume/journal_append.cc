@@ -12,6 +12,7 @@ namespace penstock::volume {
 namespace {
 
 constexpr size_t kBuffersKept = 4;
+constexpr uint64_t kBegunBytes = 8 * kMiB;
 
 uint64_t random_salt() {
   std::random_device device;
@@ -90,10 +91,19 @@ Result<JournalPlace> Journal::Impl::write_record(Bytes& buffer, RecordHeader hea
                            static_cast<uint32_t>(total)};
   segment.end = end;
   segment.touched = std::max(segment.touched, write_end);
+  begin_to_store(segment);
   const Lock state(state_);
   last_ = segment.last = header.sequence;
   ages_.note(header.sequence, header.time_ns);
   return place;
+}
+
+// So that a sync later on has less to wait for. What is dirty stays in the page cache, whatever is
+// said of it; and should this fail, the sync will tell.
+void Journal::Impl::begin_to_store(Segment& segment) {
+  if (segment.end - segment.begun < kBegunBytes) return;
+  (void)segment.file->advise(io::Advice::kDontNeed, segment.begun, segment.end - segment.begun);
+  segment.begun = segment.end / kPageBytes * kPageBytes;
 }
 
 // Where the file system took space for a write after all, and had none, the journal goes on. But

@@ -31,6 +31,7 @@ struct Segment {
   uint64_t last = 0;            // Sequence of the last record in it; header.first - 1: it is empty.
   uint64_t end = kSegmentHeaderBytes;      // Where the next one goes.
   uint64_t touched = kSegmentHeaderBytes;  // Up to here pages were written in full.
+  uint64_t begun = 0;                      // Up to here the drive was asked to store it.
   uint32_t readers = 0;
   bool leaving = false;
 

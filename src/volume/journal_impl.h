@@ -49,6 +49,7 @@ class Journal::Impl {
   Result<void> make_room(uint64_t total_bytes);
   Result<void> begin_segment();
   Result<JournalPlace> write_record(Bytes& buffer, RecordHeader header);
+  static void begin_to_store(Segment& segment);
   Error undo_write(Segment& segment, const Error& error);
   Bytes take_buffer(size_t bytes);
   void give_buffer(Bytes buffer);

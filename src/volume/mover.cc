@@ -1,7 +1,6 @@
 #include "volume/mover.h"
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include <latch>
 
@@ -15,13 +14,6 @@ constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(500);
 constexpr Nanoseconds kPauseAfterFailure = std::chrono::seconds(2);
 constexpr size_t kChunksAtOnce = 4096;
 constexpr size_t kQueueMax = 64;
-constexpr int kNice = 5;
-
-// To whoever writes and reads: what is moved is safe where it is.
-void give_way() {
-  // On Linux of this thread only. Where it fails there was less to give.
-  (void)::setpriority(PRIO_PROCESS, 0, kNice);
-}
 
 }  // namespace
 
@@ -60,7 +52,9 @@ Result<uint64_t> Mover::waiting_bytes() {
 
 bool Mover::is_due(uint64_t bytes) {
   if (bytes == 0) return false;
-  if (bytes >= options_.writeback.start_bytes.value_or(packer_.pack_bytes())) return true;
+  if (bytes >= options_.writeback.start_bytes) return true;
+  // Nothing came lately: the machine may have time.
+  if (options_.when_settled && bytes == last_waiting_ && bytes >= packer_.pack_bytes()) return true;
   const Result<meta::Time> oldest = options_.oldest();
   // What cannot be told is not left to wait.
   return !oldest.ok() || options_.now() - *oldest >= options_.writeback.max_age.count();
@@ -74,8 +68,15 @@ void Mover::run() {
     if (stopping_) return;
     const bool hurried = std::exchange(hurry_, false);
     lock.unlock();
-    const Result<uint64_t> waiting = waiting_bytes();
-    const bool due = waiting.ok() && (is_due(*waiting) || (hurried && *waiting > 0));
+    Result<uint64_t> waiting = waiting_bytes();
+    bool due = waiting.ok() && (is_due(*waiting) || (hurried && *waiting > 0));
+    if (waiting.ok()) last_waiting_ = *waiting;
+    if (due) {
+      // What was overwritten or removed meanwhile is forgotten with a commit, and need not be moved.
+      options_.commit();
+      waiting = waiting_bytes();
+      due = waiting.ok() && (is_due(*waiting) || (hurried && *waiting > 0));
+    }
     const Result<void> moved = due ? move_all(deadline_in(options_.io_timeout)) : Result<void>();
     lock.lock();
     if (moved.ok()) continue;
@@ -104,7 +105,6 @@ Result<void> Mover::move_waiting(uint64_t bytes, Deadline deadline) {
   std::latch done(static_cast<ptrdiff_t>(movers));
   for (uint64_t i = 0; i < movers; ++i) {
     pool_.submit([&] {
-      give_way();
       while (move_one(batch, deadline)) {
       }
       done.count_down();

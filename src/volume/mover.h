@@ -19,6 +19,7 @@ namespace penstock::volume {
 
 struct MoverOptions {
   WritebackOptions writeback;
+  bool when_settled = false;  // Also what fills an object, once nothing comes any more.
   Nanoseconds io_timeout = std::chrono::seconds(60);
   std::function<meta::Time()> now;
   // Since when something waits to be moved; 0: nothing does.
@@ -73,6 +74,7 @@ class Mover {
   std::condition_variable wake_;
   bool hurry_ = false;
   bool stopping_ = false;
+  uint64_t last_waiting_ = 0;  // When it was looked at last.
   std::thread thread_;
   ThreadPool pool_;  // Those that move. Last: its tasks use the others.
 };

@@ -31,10 +31,23 @@ void Packer::let_go_of_memory() {
 }
 
 Result<void> Packer::move(std::vector<meta::Chunk> chunks, Deadline deadline) {
+  filling_.acquire();
   Pack pack = begin();
+  const Result<std::vector<meta::Chunk>> packed = fill(pack, std::move(chunks));
+  filling_.release();
+  if (!packed.ok()) return packed.error();
+  if (packed->empty()) return {};
+  PENSTOCK_TRY(store_pack(pack, deadline));
+  const Result<void> moved = move_rows(pack, *packed);
+  end(std::move(pack));
+  return moved;
+}
+
+Result<std::vector<meta::Chunk>> Packer::fill(Pack& pack, std::vector<meta::Chunk> chunks) {
   uint64_t bytes = 0;
-  for (const meta::Chunk& chunk : chunks)
+  for (const meta::Chunk& chunk : chunks) {
     bytes += codec::frames_bound(chunk.place.raw, kFrameBytes);
+  }
   pack.bytes.reserve(bytes);
   std::vector<meta::Chunk> packed;
   std::vector<std::byte> raw;
@@ -47,11 +60,7 @@ Result<void> Packer::move(std::vector<meta::Chunk> chunks, Deadline deadline) {
     PENSTOCK_TRY(add(pack, raw));
     packed.push_back(std::move(chunk));
   }
-  if (packed.empty()) return {};
-  PENSTOCK_TRY(store_pack(pack, deadline));
-  const Result<void> moved = move_rows(pack, packed);
-  end(std::move(pack));
-  return moved;
+  return packed;
 }
 
 Result<void> Packer::add(Pack& pack, std::span<const std::byte> raw) {

@@ -9,8 +9,10 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <semaphore>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "penstock/meta.h"
 #include "penstock/store.h"
 #include "volume/content_reader.h"
@@ -21,7 +23,7 @@ namespace penstock::volume {
 struct PackerOptions {
   VolumeUuid space{};
   codec::CodecSpec codec;
-  uint64_t pack_bytes = 64 * kMiB;  // Of an object, raw, at most about.
+  uint64_t pack_bytes = 32 * kMiB;  // Of an object, raw, at most about.
 };
 
 class Packer {
@@ -33,7 +35,8 @@ class Packer {
         reader_(reader),
         store_(store),
         options_(options),
-        codec_(options.codec) {}
+        codec_(options.codec),
+        filling_(static_cast<ptrdiff_t>(std::max<size_t>(available_cores() / 2, 1))) {}
 
   // Of what is packed from now on.
   void set_codec(const codec::CodecSpec& codec) { codec_ = codec; }
@@ -60,6 +63,8 @@ class Packer {
   Result<void> store_pack(const Pack& pack, Deadline deadline);
 
  private:
+  // Those that are still wanted, which it answers with.
+  Result<std::vector<meta::Chunk>> fill(Pack& pack, std::vector<meta::Chunk> chunks);
   Result<void> move_rows(const Pack& pack, const std::vector<meta::Chunk>& chunks);
 
   meta::Database& database_;
@@ -68,6 +73,7 @@ class Packer {
   const PackerOptions options_;
   std::atomic<codec::CodecSpec> codec_;
   std::atomic<uint32_t> next_number_ = 1;
+  std::counting_semaphore<> filling_;  // Others send what they have filled meanwhile.
   std::mutex spare_mutex_;
   std::vector<std::vector<std::byte>> spare_;
 };

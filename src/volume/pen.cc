@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "volume/registry.h"
 #include "volume/pen_store.h"
+#include "volume/registry.h"
 
 namespace penstock::volume {
 

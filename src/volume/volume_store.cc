@@ -25,6 +25,7 @@ using store::PutOptions;
 using store::RemoveFailure;
 
 constexpr int kReadAttempts = 4;
+constexpr int kMakeAttempts = 16;
 constexpr uint32_t kNewFileMode = 0644;
 constexpr uint32_t kNewDirectoryMode = 0755;
 
@@ -93,6 +94,7 @@ class VolumeStore final : public store::BlockingStore {
   Result<meta::Inode> enter(meta::Ino directory, std::string_view name, bool make);
   Result<meta::Inode> find(const std::string& key);
   Result<void> remove_one(const std::string& key);
+  void remove_empty_folders(const std::string& key);
 
   const std::shared_ptr<VolumeView> view_;
   Volume* const volume_;
@@ -216,14 +218,19 @@ Result<ObjectInfo> VolumeStore::do_head(const std::string& key, const CallOption
 }
 
 Result<std::pair<meta::Ino, Found>> VolumeStore::make_temporary(const std::string& key) {
-  Found place = PENSTOCK_TRY(find_place(key, /*make=*/true));
-  if (place.name.starts_with(kTemporaryPrefix)) {
+  if (key.substr(key.rfind('/') + 1).starts_with(kTemporaryPrefix)) {
     return make_error(ErrorCode::kInvalid, "a name of unfinished puts");
   }
-  place.name = temporary_name();
-  const meta::Inode made =
-      PENSTOCK_TRY(volume_->create(place.parent, place.name, {.mode = S_IFREG | kNewFileMode}));
-  return std::pair(made.ino, std::move(place));
+  for (int attempt = 1;; ++attempt) {
+    Result<Found> place = find_place(key, /*make=*/true);
+    if (place.ok()) place->name = temporary_name();
+    const Result<meta::Inode> made =
+        place.ok() ? volume_->create(place->parent, place->name, {.mode = S_IFREG | kNewFileMode})
+                   : Result<meta::Inode>(place.error());
+    if (made.ok()) return std::pair(made->ino, std::move(*place));
+    // A directory that was just made is empty, and a remove() took it for one that had become so.
+    if (made.error().os_errno != ENOENT || attempt == kMakeAttempts) return made.error();
+  }
 }
 
 Result<ObjectInfo> VolumeStore::publish(const std::string& key, meta::Ino ino,
@@ -264,8 +271,19 @@ Result<void> VolumeStore::remove_one(const std::string& key) {
   if (!inode.ok()) return inode.error();
   const Found place = PENSTOCK_TRY(find_place(key, /*make=*/false));
   const Result<meta::Inode> gone = volume_->unlink(place.parent, place.name);
-  if (gone.ok() || gone.error().code == ErrorCode::kNotFound) return {};
-  return gone.error();
+  if (!gone.ok() && gone.error().code != ErrorCode::kNotFound) return gone.error();
+  remove_empty_folders(key);
+  return {};
+}
+
+// Those of the key, the innermost first, up to one that has something in it.
+void VolumeStore::remove_empty_folders(const std::string& key) {
+  size_t slash = key.rfind('/');
+  while (slash != std::string::npos) {
+    const Result<Found> place = find_place(key.substr(0, slash), /*make=*/false);
+    if (!place.ok() || !volume_->remove_directory(place->parent, place->name).ok()) return;
+    slash = slash == 0 ? std::string::npos : key.rfind('/', slash - 1);
+  }
 }
 
 Result<std::vector<RemoveFailure>> VolumeStore::do_remove(const std::vector<std::string>& keys,

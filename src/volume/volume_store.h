@@ -1,6 +1,7 @@
 // A volume, or a past version of one, as a store of objects: keys are paths of regular files.
-// Links and special files are not there. Directories are made for puts and stay when they become
-// empty. A put is a new file that takes the place of the old one, whole.
+// Links and special files are not there. Directories are made for puts, and go with the last file that
+// is removed from them, as folders of S3 do: an empty one is in no listing, and would be in the way of
+// whoever looks at the volume through a mount. A put is a new file that takes the place of the old one, whole.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,10 @@
 // A volume under the tests that all stores pass.
 #include "volume/volume_store.h"
 
+#include <fmt/core.h>
+
+#include <thread>
+
 #include "store/conformance.h"
 #include "volume/host_test_support.h"
 
@@ -51,6 +55,45 @@ TEST(VolumeStore, PastVersionsAreReadAsTheyWere) {
   EXPECT_THAT(past->head("a/c"), FailsWith(ErrorCode::kNotFound));
   EXPECT_EQ(past->list({})->objects.size(), 1u);
   EXPECT_THAT(past->put("a/d", bytes_of("no")), FailsWith(ErrorCode::kPermission));
+}
+
+TEST(VolumeStore, DirectoriesGoWithTheirLastFile) {
+  io::MemoryFileSystem fs;
+  const auto host = new_host(fs, {.name = "v"});
+  const std::shared_ptr<Volume> volume = *host->open("v");
+  const auto store = make_volume_store(volume, {.name = "v", .folder = "run"});
+  for (const char* key : {"step-1/a/x", "step-1/b", "step-2/a"}) {
+    ASSERT_THAT(store->put(key, bytes_of("x")), IsOk());
+  }
+  const meta::Ino run = volume->names().lookup(meta::kRoot, "run")->ino;
+  const auto has = [&](const char* name) { return volume->names().lookup(run, name).ok(); };
+  ASSERT_THAT(store->remove("step-1/a/x"), IsOk());
+  EXPECT_TRUE(has("step-1"));
+  ASSERT_THAT(store->remove("step-1/none"), IsOk());
+  EXPECT_TRUE(has("step-1"));
+  ASSERT_THAT(store->remove("step-1/b"), IsOk());
+  EXPECT_FALSE(has("step-1"));
+  ASSERT_THAT(store->remove("step-2/a"), IsOk());
+  EXPECT_FALSE(has("step-2"));
+  EXPECT_THAT(volume->names().lookup(meta::kRoot, "run"), IsOk()) << "the store's own stays";
+}
+
+TEST(VolumeStore, PutsMakeDirectoriesWhileOthersRemoveThem) {
+  io::MemoryFileSystem fs;
+  const auto host = new_host(fs, {.name = "v"});
+  const auto store = make_volume_store(*host->open("v"), {.name = "v"});
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&store, thread] {
+      for (int i = 0; i < 200; ++i) {
+        const std::string key = fmt::format("a/b/{}", thread);
+        EXPECT_THAT(store->put(key, bytes_of("x")), IsOk());
+        EXPECT_THAT(store->remove(key), IsOk());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(store->list({})->objects.empty());
 }
 
 }  // namespace

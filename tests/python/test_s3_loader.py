@@ -347,9 +347,11 @@ def far_volume(s3, volumes):
         s3.delete_object(Bucket=bucket, Key=one["Key"])
 
 
-def test_s3_volumes_are_cached_as_buckets_are(data, proxy, far_volume, volumes, cache):
+def test_s3_volumes_are_cached_as_buckets_are(data, proxy, far_volume, volumes, cache, monkeypatch):
+    with monkeypatch.context() as past_the_proxy:  # Which is for reads.
+        past_the_proxy.setenv("AWS_ENDPOINT_URL", os.environ["PENSTOCK_TEST_S3"])
+        volumes.fill(far_volume, data)
     expected = samples(penstock.Loader(str(data), FIELDS, batch_size=16))
-    volumes.fill(far_volume, data)
     with pytest.warns(UserWarning, match=r"pen://far/.*over the network.*cache_dir="):
         loader = penstock.Loader(far_volume, FIELDS, batch_size=16)
     assert samples(loader) == expected

@@ -1,8 +1,8 @@
-#include "mount/read_ahead.h"
+#include "volume/read_ahead.h"
 
 #include <algorithm>
 
-namespace penstock::mount {
+namespace penstock::volume {
 
 namespace {
 
@@ -41,4 +41,4 @@ std::optional<ReadRange> ReadAhead::note(meta::Ino ino, uint64_t offset, uint64_
   return range;
 }
 
-}  // namespace penstock::mount
+}  // namespace penstock::volume

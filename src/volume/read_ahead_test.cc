@@ -1,10 +1,10 @@
-#include "mount/read_ahead.h"
+#include "volume/read_ahead.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace penstock::mount {
+namespace penstock::volume {
 namespace {
 
 constexpr uint64_t kRead = 128 * kKiB;
@@ -74,4 +74,4 @@ TEST(ReadAhead, RemembersNoMoreThanSoManyReaders) {
 }
 
 }  // namespace
-}  // namespace penstock::mount
+}  // namespace penstock::volume

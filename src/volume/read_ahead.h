@@ -1,4 +1,5 @@
-// Finds readers that go through a file from front to back, and says what to load before they ask.
+// Finds readers that go through a file from front to back, or through an object that holds many,
+// and says what to load before they ask.
 //
 // The kernel reads ahead by itself, but no further than a request or two: enough for a local drive,
 // not for an object store. Its requests come from several threads, so they arrive a little out of
@@ -14,7 +15,7 @@
 #include "penstock/meta.h"
 #include "penstock/units.h"
 
-namespace penstock::mount {
+namespace penstock::volume {
 
 struct ReadRange {
   uint64_t offset = 0;
@@ -28,7 +29,8 @@ class ReadAhead {
   static constexpr uint64_t kBytesMax = 16 * kMiB;
   static constexpr size_t kReadersMax = 128;  // Of all files: those that read last.
 
-  // What to load now that this was asked for; nothing for who jumps about.
+  // What to load now that this was asked for; nothing for who jumps about. `ino`: of the file, or
+  // whatever else tells one thing that is read from another.
   std::optional<ReadRange> note(meta::Ino ino, uint64_t offset, uint64_t length);
 
  private:
@@ -44,4 +46,4 @@ class ReadAhead {
   std::list<Reader> readers_;  // The last one first.
 };
 
-}  // namespace penstock::mount
+}  // namespace penstock::volume
