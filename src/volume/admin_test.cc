@@ -103,6 +103,18 @@ TEST_P(AdminTest, NamesWhatIsDamaged) {
   EXPECT_EQ(checked->findings[0].path, "/a");
 }
 
+TEST_P(AdminTest, MendsAndSaysWhat) {
+  put("a", std::string(100'000, 'a'));
+  ASSERT_THAT(admin_->drain(deadline_in(std::chrono::seconds(20)), {}, {}), IsOk());
+  ASSERT_THAT(volume_.store()->remove("a"), IsOk());
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(admin_->commit(), IsOk());
+  EXPECT_TRUE(admin_->fsck({})->repaired.empty());
+  const auto mended = admin_->fsck({.repair = true});
+  ASSERT_THAT(mended, IsOk());
+  EXPECT_EQ(mended->repaired.size(), 1u);  // The object that nothing refers to.
+  EXPECT_EQ(admin_->status("v")->host.objects, 0u);
+}
+
 TEST_P(AdminTest, WhatTakesLongCanBeCancelled) {
   for (int i = 0; i < 20; ++i) put("f" + std::to_string(i), "x");
   std::stop_source stop;

@@ -92,6 +92,12 @@ struct GcRequest {
 };
 struct FsckRequest {
   bool read_content = true;
+  bool repair = false;
+};
+struct FsckAnswer {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  std::vector<std::string> repaired = {};
 };
 struct FsckProgress {
   uint64_t files = 0;
@@ -166,7 +172,11 @@ void fields(Archive& a, GcRequest& m) {
 }
 template <typename Archive>
 void fields(Archive& a, FsckRequest& m) {
-  a(m.read_content);
+  a(m.read_content, m.repair);
+}
+template <typename Archive>
+void fields(Archive& a, FsckAnswer& m) {
+  a(m.files, m.bytes, m.repaired);
 }
 template <typename Archive>
 void fields(Archive& a, FsckProgress& m) {

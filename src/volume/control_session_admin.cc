@@ -116,6 +116,7 @@ Result<Session::Body> Session::fsck(const Frame& frame) {
   Latest<FsckProgress> latest;
   FsckOptions options;
   options.read_content = request.read_content;
+  options.repair = request.repair;
   options.progress = [&](uint64_t files, uint64_t bytes) { latest.set({files, bytes}); };
   Result<FsckReport> report = FsckReport();
   run_long(
@@ -127,7 +128,7 @@ Result<Session::Body> Session::fsck(const Frame& frame) {
       [&] { return encode(latest.get()); });
   if (!report.ok()) return report.error();
   PENSTOCK_TRY(send_findings(frame.header.request, report->findings));
-  return encode(FsckProgress{report->files, report->bytes});
+  return encode(FsckAnswer{report->files, report->bytes, std::move(report->repaired)});
 }
 
 // In pieces: there may be one for each of a million files.

@@ -8,7 +8,7 @@ namespace penstock::volume {
 
 namespace {
 
-constexpr int kAttempts = 5;
+constexpr int kFollowAttempts = 5;
 constexpr size_t kEntriesAtOnce = 1'000;
 constexpr uint64_t kBytesAtOnce = 256 * kMiB;  // Of a file whose extents are looked at together.
 
@@ -87,7 +87,7 @@ Result<void> Fsck::check_file(meta::View& names, const meta::Inode& inode,
 // The version before goes with a commit, unless it is held in time.
 Result<std::unique_ptr<meta::Pin>> Fsck::pin_last() {
   Result<std::unique_ptr<meta::Pin>> pin = database_.pin(database_.last_version());
-  for (int attempt = 1; attempt < kAttempts && !pin.ok(); ++attempt) {
+  for (int attempt = 1; attempt < kFollowAttempts && !pin.ok(); ++attempt) {
     if (pin.error().code != ErrorCode::kNotFound) break;
     pin = database_.pin(database_.last_version());
   }
@@ -99,7 +99,7 @@ std::optional<std::string> Fsck::follow(meta::View& names, meta::Ino ino,
   meta::Extent at = extent;
   for (int attempt = 1;; ++attempt) {
     const std::optional<std::string> wrong = look_at(at);
-    if (!wrong || attempt == kAttempts) return wrong;
+    if (!wrong || attempt == kFollowAttempts) return wrong;
     const auto now = names.extents(ino, extent.offset, extent.length);
     if (!now.ok()) return wrong;
     const auto same = std::ranges::find(*now, extent.offset, &meta::Extent::offset);

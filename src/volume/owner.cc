@@ -13,7 +13,7 @@ namespace penstock::volume {
 
 namespace {
 
-constexpr auto kDrainStep = std::chrono::seconds(1);
+constexpr auto kDrainTurn = std::chrono::seconds(1);
 // So long others wait for a take-over at most; what is left then is moved by who takes over.
 constexpr auto kDrainBesideOthers = std::chrono::seconds(10);
 constexpr auto kReachPatience = std::chrono::seconds(5);
@@ -82,7 +82,7 @@ Owner::~Owner() {
 void Owner::drain() {
   const Deadline with_others = deadline_in(kDrainBesideOthers);
   while (true) {
-    const Result<void> drained = host_->drain(deadline_in(kDrainStep));
+    const Result<void> drained = host_->drain(deadline_in(kDrainTurn));
     if (drained.ok() || drained.error().code != ErrorCode::kTimeout) return;
     const bool others = server_ && server_->connections() > 0;
     if (others && std::chrono::steady_clock::now() >= with_others) return;

@@ -4,17 +4,17 @@ namespace penstock::volume {
 
 namespace {
 
-constexpr size_t kChunksAtOnce = 256;
+constexpr size_t kChunksLookedAt = 256;
 
 // The first that somebody refers to: records lie in the order of their making.
 Result<std::optional<meta::Chunk>> first_chunk(meta::Database& database, meta::ObjectId segment) {
   uint64_t from = 0;
   while (true) {
-    const auto chunks = PENSTOCK_TRY(database.chunks_of(segment, from, kChunksAtOnce));
+    const auto chunks = PENSTOCK_TRY(database.chunks_of(segment, from, kChunksLookedAt));
     for (const meta::Chunk& chunk : chunks) {
       if (chunk.references > 0) return std::optional(chunk);
     }
-    if (chunks.size() < kChunksAtOnce) return std::optional<meta::Chunk>();
+    if (chunks.size() < kChunksLookedAt) return std::optional<meta::Chunk>();
     from = chunks.back().place.offset + 1;
   }
 }

@@ -99,10 +99,12 @@ Result<FsckReport> RemoteAdmin::fsck(const FsckOptions& options) {
     if (options.progress) options.progress(progress.files, progress.bytes);
     return {};
   };
-  const auto done = PENSTOCK_TRY(ask<control::FsckProgress>(
-      Kind::kFsck, control::FsckRequest{options.read_content}, options.cancel, on_news));
+  auto done = PENSTOCK_TRY(ask<control::FsckAnswer>(
+      Kind::kFsck, control::FsckRequest{options.read_content, options.repair}, options.cancel,
+      on_news));
   report.files = done.files;
   report.bytes = done.bytes;
+  report.repaired = std::move(done.repaired);
   return report;
 }
 

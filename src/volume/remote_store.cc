@@ -29,8 +29,8 @@ using store::RemoveFailure;
 constexpr size_t kIdleMax = store::kStoreThreads;
 constexpr size_t kKeysAtOnce = 500;
 // One owner may end while the next one is asked.
-constexpr int kAttempts = 3;
-constexpr int kReadAttempts = 4;
+constexpr int kOwnerAttempts = 3;
+constexpr int kVersionAttempts = 4;
 
 Patience patience_of(const CallOptions& options) {
   return {.deadline = options.deadline, .cancel = options.cancel};
@@ -239,7 +239,7 @@ Result<T> RemoteStore::ask(bool again, const CallOptions& options,
     Way way = PENSTOCK_TRY(take(options));
     if (way.local) return here(*way.local);
     Result<T> done = there(way.link);
-    if (way.link.health != Health::kLost || !again || attempt == kAttempts) {
+    if (way.link.health != Health::kLost || !again || attempt == kOwnerAttempts) {
       give_back(std::move(way.link));
       return done;
     }
@@ -295,7 +295,7 @@ Result<GetResult> RemoteStore::do_get(const std::string& key, uint64_t offset,
         for (int attempt = 1;; ++attempt) {
           Result<GetResult> got = get_whole(link, key, offset, into, options);
           const bool replaced = !got.ok() && got.error().code == ErrorCode::kChanged;
-          if (!replaced || !options.if_match.empty() || attempt == kReadAttempts) return got;
+          if (!replaced || !options.if_match.empty() || attempt == kVersionAttempts) return got;
         }
       });
 }
