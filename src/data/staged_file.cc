@@ -16,7 +16,7 @@ constexpr uint64_t kUnitBytes = 16 * kMiB;
 constexpr uint64_t kStepBytesMax = kMiB;
 // The unit of reads. For smaller ones from front to back the cache would read ahead itself, and fetch
 // what is being staged.
-constexpr uint64_t kBlockBytes = 512 * kKiB;
+constexpr uint64_t kStagedBlock = 512 * kKiB;
 
 class StagedFile final : public ShardFile {
  public:
@@ -35,9 +35,9 @@ class StagedFile final : public ShardFile {
   Result<void> read(uint64_t offset, std::span<std::byte> into) override {
     PENSTOCK_TRY(check_range(name(), size(), offset, into.size()));
     while (staging_ && !into.empty()) {
-      const size_t bytes = std::min<uint64_t>(into.size(), kBlockBytes - offset % kBlockBytes);
+      const size_t bytes = std::min<uint64_t>(into.size(), kStagedBlock - offset % kStagedBlock);
       const std::span<const std::byte> block = PENSTOCK_TRY(block_at(offset));
-      std::ranges::copy(block.subspan(offset % kBlockBytes, bytes), into.begin());
+      std::ranges::copy(block.subspan(offset % kStagedBlock, bytes), into.begin());
       into = into.subspan(bytes);
       offset += bytes;
     }
@@ -55,8 +55,8 @@ class StagedFile final : public ShardFile {
 
   // The one that has this byte.
   Result<std::span<const std::byte>> block_at(uint64_t offset) {
-    const uint64_t begin = offset - offset % kBlockBytes;
-    const size_t bytes = std::min(kBlockBytes, size() - begin);
+    const uint64_t begin = offset - offset % kStagedBlock;
+    const size_t bytes = std::min(kStagedBlock, size() - begin);
     if (block_.size() != bytes || block_begin_ != begin) {
       stage(begin, begin + bytes);
       block_.resize(bytes);

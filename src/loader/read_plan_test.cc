@@ -8,8 +8,8 @@
 namespace penstock::loader {
 namespace {
 
-constexpr uint64_t kShardBytes = 10'000'123;
-const auto shard_bytes = [](uint32_t, uint32_t) { return kShardBytes; };
+constexpr uint64_t kPlannedShard = 10'000'123;
+const auto shard_bytes = [](uint32_t, uint32_t) { return kPlannedShard; };
 
 // Whatever is wanted: every byte has its place, no read leaves its shard, places do not overlap, and
 // a unit has all that its slots want.
@@ -25,7 +25,7 @@ TEST(ReadPlan, BringsAllThatIsWanted) {
     const auto slots = static_cast<uint32_t>(1 + random() % 64);
     for (uint32_t slot = 0; slot < slots; ++slot) {
       const uint32_t shard = static_cast<uint32_t>(random() % 3);
-      const uint64_t near = random() % (kShardBytes - 1'000'000);
+      const uint64_t near = random() % (kPlannedShard - 1'000'000);
       for (uint32_t field = 0; field < 1 + random() % 3; ++field) {
         const uint64_t offset = near + random() % 500'000;
         wanted.push_back(
@@ -36,7 +36,7 @@ TEST(ReadPlan, BringsAllThatIsWanted) {
     ASSERT_EQ(plan.places.size(), wanted.size());
     uint64_t before = 0;
     for (const Piece& piece : plan.pieces) {
-      ASSERT_LE(piece.offset + piece.length, kShardBytes);
+      ASSERT_LE(piece.offset + piece.length, kPlannedShard);
       ASSERT_EQ(piece.offset % rules.alignment, 0U);
       ASSERT_EQ(piece.at % rules.alignment, 0U);
       ASSERT_GE(piece.at, before);
@@ -79,10 +79,10 @@ TEST(ReadPlan, NeighboursAreReadTogetherUpToALimit) {
 }
 
 TEST(ReadPlan, AnEmptyFieldIsWantedToo) {
-  const std::vector<Wanted> wanted = {{0, 0, kShardBytes, 0, 0, 0, 0}};
+  const std::vector<Wanted> wanted = {{0, 0, kPlannedShard, 0, 0, 0, 0}};
   const ReadPlan plan = plan_reads(wanted, {.alignment = 4096}, shard_bytes);
   ASSERT_EQ(plan.pieces.size(), 1U);
-  EXPECT_LE(plan.pieces[0].offset + plan.pieces[0].length, kShardBytes);
+  EXPECT_LE(plan.pieces[0].offset + plan.pieces[0].length, kPlannedShard);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kFilesMax = 10'000;
 constexpr uint64_t kCreditMax = kGiB;
 // Rows are asked for in such parts of a file.
-constexpr uint64_t kWindowBytes = kMiB;
+constexpr uint64_t kMergeWindow = kMiB;
 // Of a run of pieces: more than one part in so many is large.
 constexpr uint64_t kLargeShare = 8;
 
@@ -141,9 +141,9 @@ uint64_t Merger::Run::cut_to(uint64_t credit, bool history) {
 Result<bool> Merger::gather(const File& file, Range& range) {
   meta::Namespace* const names = PENSTOCK_TRY(names_of(file.first));
   const Target target{names, file.second, names->settings().retention != Nanoseconds(0)};
-  range.begin = range.begin / kWindowBytes * kWindowBytes;
+  range.begin = range.begin / kMergeWindow * kMergeWindow;
   Run run;
-  for (uint64_t at = range.begin; at < range.end; at += kWindowBytes) {
+  for (uint64_t at = range.begin; at < range.end; at += kMergeWindow) {
     if (PENSTOCK_TRY(gather_window(target, at, run))) continue;
     range.begin = run.begin();
     return false;
@@ -156,7 +156,7 @@ Result<bool> Merger::gather(const File& file, Range& range) {
 // Goes on with `run`, which stays open at the end. False: it is complete, and does not fit in.
 Result<bool> Merger::gather_window(const Target& target, uint64_t begin, Run& run) {
   for (const meta::Extent& extent :
-       PENSTOCK_TRY(target.names->extents(target.ino, begin, kWindowBytes))) {
+       PENSTOCK_TRY(target.names->extents(target.ino, begin, kMergeWindow))) {
     if (extent.offset < run.end()) continue;  // It reached into the window before, too.
     const bool continues = is_small(extent) && extent.offset == run.end() &&
                            run.bytes + extent.length <= kMergedBytesMax;
