@@ -1,5 +1,6 @@
 // The power goes at every call, and every call fails: what was synced is there, byte for byte, what
 // is there was written, and the volume goes on.
+#include "base/sanitized.h"
 #include "io/faulty_file_system.h"
 #include "volume/host_test_support.h"
 
@@ -9,6 +10,9 @@ namespace {
 using io::FaultOptions;
 using io::FaultyFileSystem;
 using io::MemoryFileSystem;
+
+// Each call; with sanitizers, which take ten times as long, some.
+constexpr uint64_t kStep = kSanitized ? 7 : 1;
 
 const Bytes kFirst = random_bytes(3'000, 1);
 const Bytes kSecond = random_bytes(2'000, 2);
@@ -72,7 +76,7 @@ void expect_kept(io::FileSystem& fs, const Promises& promises) {
 
 TEST(HostFaults, ThePowerMayGoAtAnyCall) {
   uint64_t calls = 0;
-  for (uint64_t n = 1; !HasFailure(); ++n) {
+  for (uint64_t n = 1; !HasFailure(); n += kStep) {
     FaultyFileSystem fs({.cut_at = n});
     Promises promises;
     live(fs, promises);
@@ -88,7 +92,7 @@ TEST(HostFaults, ThePowerMayGoAtAnyCall) {
 
 TEST(HostFaults, AnyCallMayFail) {
   uint64_t calls = 0;
-  for (uint64_t n = 1; !HasFailure(); ++n) {
+  for (uint64_t n = 1; !HasFailure(); n += kStep) {
     FaultyFileSystem fs({.fail_at = n});
     Promises promises;
     live(fs, promises);
@@ -141,7 +145,7 @@ TEST(HostFaults, ThePowerMayGoWhilePiecesAreMerged) {
     ASSERT_THAT(host->commit(), IsOk());
   }
   uint64_t calls = 0;
-  for (uint64_t n = 1; !HasFailure(); ++n) {
+  for (uint64_t n = 1; !HasFailure(); n += kStep) {
     FaultyFileSystem fs({.cut_at = n}, begin.clone());
     uint64_t synced = 0;
     live_with_merging(fs, synced);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -22,7 +23,8 @@ class TestClock {
   meta::Time operator()() const { return *time_ += 1'000'000'000; }
 
  private:
-  std::shared_ptr<meta::Time> time_ = std::make_shared<meta::Time>(1'700'000'000'000'000'000);
+  std::shared_ptr<std::atomic<meta::Time>> time_ =
+      std::make_shared<std::atomic<meta::Time>>(1'700'000'000'000'000'000);
 };
 
 inline HostOptions quiet_options(io::FileSystem& fs) {
