@@ -6,7 +6,7 @@ function(penstock_test_options target)
   target_compile_options(${target} PRIVATE -O0)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # Programs and parts of them alike.
   penstock_precompile(${target} base_test)
-  if(PENSTOCK_SANITIZE)
+  if(PENSTOCK_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
@@ -30,8 +30,7 @@ function(penstock_layer name)
     target_compile_options(penstock_${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
   penstock_precompile(penstock_${name} penstock_base)
-  if(PENSTOCK_SANITIZE)
-    # Built once, to be run once: several files at a time take less than half as long.
+  if(PENSTOCK_UNITY)
     set_target_properties(penstock_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     set(alone ${sources})
     list(FILTER alone INCLUDE REGEX "_avx2\\.cc$")  # The same names again, for other instructions.
