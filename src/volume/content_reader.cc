@@ -94,7 +94,7 @@ Result<Pieces> ContentReader::find(std::span<const meta::Extent> extents, uint64
       const std::span<std::byte> there = place_for(part.begin, part.end);
       PENSTOCK_TRY(read_journal(extent.place, part.chunk_begin, there));
     } else {
-      PENSTOCK_TRY(add_frames(pieces, extent, part.chunk_begin, part.end - part.begin));
+      PENSTOCK_TRY(add_frames(pieces, extent, part.chunk_begin, part.end - part.begin, scratch));
     }
     at = part.end;
   }
@@ -108,10 +108,18 @@ void ContentReader::prefetch(std::span<const meta::Extent> extents, uint64_t off
 }
 
 Result<void> ContentReader::add_frames(Pieces& pieces, const meta::Extent& extent, uint64_t begin,
-                                       uint64_t length) {
+                                       uint64_t length, std::span<std::byte> scratch) {
   while (length > 0) {
     const auto index = static_cast<uint32_t>(begin / kFrameBytes);
-    FrameRef held = PENSTOCK_TRY(frame(extent.place, index));
+    FrameRef held = frames_.find({extent.place.object, extent.place.offset, index});
+    if (held == nullptr) {
+      // Whoever waits holds nothing: what it has is copied after all.
+      copy_pieces(pieces, scratch);
+      pieces.owners.clear();
+      pieces.spans.clear();
+      if (pieces.bytes > 0) pieces.spans.push_back(scratch.first(pieces.bytes));
+      held = PENSTOCK_TRY(frame(extent.place, index));
+    }
     const uint64_t skipped = begin - uint64_t{index} * kFrameBytes;
     const size_t taken = std::min<uint64_t>(held->size - skipped, length);
     add_piece(pieces, held->bytes().subspan(skipped, taken));

@@ -71,7 +71,7 @@ class ContentReader {
   Result<void> get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into,
                    bool past_cache);
   Result<void> add_frames(Pieces& pieces, const meta::Extent& extent, uint64_t begin,
-                          uint64_t length);
+                          uint64_t length, std::span<std::byte> scratch);
   Result<FrameRef> frame(const meta::Place& place, uint32_t index);
   Error damaged(meta::ObjectId object, uint64_t offset) const;
   Result<void> read_journal(const meta::Place& place, uint64_t begin, std::span<std::byte> into);

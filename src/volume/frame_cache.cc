@@ -54,6 +54,14 @@ void FrameCache::fail(const FrameKey& key, const Error& error) {
   loaded_.notify_all();
 }
 
+FrameRef FrameCache::find(const FrameKey& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = slots_.find(key);
+  if (found == slots_.end() || found->second.frame == nullptr) return nullptr;
+  turns_.splice(turns_.end(), turns_, found->second.turn);
+  return found->second.frame;
+}
+
 std::optional<Result<FrameRef>> FrameCache::wait(const FrameKey& key) {
   std::unique_lock lock(mutex_);
   const auto found = slots_.find(key);

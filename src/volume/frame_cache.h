@@ -51,7 +51,10 @@ class FrameCache {
   // Memory for a frame; gives up old ones for it, and waits where all are held.
   Result<io::Buffer> take(size_t bytes);
 
-  // Waits while it is being loaded. Nothing when nobody does (any more): claim it.
+  // What is here now, or null.
+  FrameRef find(const FrameKey& key);
+  // Waits while it is being loaded. Nothing when nobody does (any more): claim it. Whoever waits
+  // should hold no frame, or all might wait for memory that they hold together.
   std::optional<Result<FrameRef>> wait(const FrameKey& key);
 
   struct Stats {

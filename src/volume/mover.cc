@@ -104,11 +104,12 @@ Result<void> Mover::move_waiting(uint64_t bytes, Deadline deadline) {
   Batch batch(PENSTOCK_TRY(database_.segments()));
   std::latch done(static_cast<ptrdiff_t>(movers));
   for (uint64_t i = 0; i < movers; ++i) {
-    pool_.submit([&] {
+    const bool submitted = pool_.submit([&] {
       while (move_one(batch, deadline)) {
       }
       done.count_down();
     });
+    if (!submitted) done.count_down();
   }
   done.wait();
   packer_.let_go_of_memory();
