@@ -167,10 +167,7 @@ def test_s3_goes_away_and_comes_back(volume, tmp_path, gate):
     wait_until_stored(volume)
     assert (volume.folder / "far").read_bytes() == far
     after = write(volume, "after", 5 * MIB)
-    # Who ends the mount hears once more that not all that was given to it could be written.
-    told = volume.umount(check=False)
-    assert told.returncode == 1 and "Input/output error" in told.stderr
-    volume.umount()
+    volume.umount()  # Whoever could not write was told so at once: nothing is left to tell.
     mount(volume, tmp_path)
     for name, content in (("near", near), ("far", far), ("kept", kept), ("after", after)):
         assert (volume.folder / name).read_bytes() == content, name
