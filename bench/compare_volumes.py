@@ -190,7 +190,8 @@ def read_files_rows(sides, sizes):
     def read(side, turn):
         return mounts.drive("read-files", side.folder / "read", *words)
 
-    what = f"read {sizes.files:,} files of {sizes.file // KIB} KiB, warm".replace(",", " ")
+    count = f"{sizes.files:,}".replace(",", " ")
+    what = f"read {count} files of {sizes.file // KIB} KiB, warm"
     sides.each(lambda side: read(side, 0))
     rows = [row(what, sides.rounds(read), sizes.files, {"bindfs": 3}, "/s")]
     sides.volume.remount("--ro")
@@ -258,7 +259,8 @@ def names_rows(base, sizes):
             seconds[state] = answer["seconds"]
         volume.peak_bytes = max(volume.peak_bytes, mounts.peak_memory(volume.pid))
         for state, bar in {"cold": 20, "warm": 10}.items():
-            name = f"ls -lR of {sizes.names:,} files, {state}".replace(",", " ")
+            count = f"{sizes.names:,}".replace(",", " ")
+            name = f"ls -lR of {count} files, {state}"
             one = {"name": name, "unit": "seconds", "ours": seconds[state], "bar": f"< {bar} s"}
             rows.append({**one, "passed": seconds[state] < bar})
         rows.append(memory_row(f"{sizes.names:,} names".replace(",", " "), volume, GIB))
