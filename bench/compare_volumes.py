@@ -59,11 +59,6 @@ def row(name, answers, count, bars, unit):
     return {**made, "passed": all(met) if bars else None}
 
 
-def forget_pages(folder):
-    """What the kernel holds of the mount; not what whoever serves it holds."""
-    measure.drop_page_cache(folder)
-
-
 class Sides:
     """The three of one machine; a method measures all in turn."""
 
@@ -112,7 +107,7 @@ def large_rows(base, sizes):
             return mounts.drive("read", side.folder / "large")
 
         def read_again(side, turn):
-            forget_pages(side.folder)
+            measure.drop_page_cache(side.folder)  # The kernel's of the mount, not the server's.
             return read(side, turn)
 
         def with_pages(side, turn):
@@ -147,14 +142,10 @@ def files_rows(base, sizes):
                 )
             return answer
 
-        made = {}
-
         def create(side, turn):
             folder = side.folder / f"made-{turn}"
             folder.mkdir()
-            answer = counted(side, "create", folder, *count)
-            made.setdefault(side.label, {})[turn] = {"create": answer}
-            return answer
+            return counted(side, "create", folder, *count)
 
         def stat(side, turn):
             folder = side.folder / f"made-{turn}"

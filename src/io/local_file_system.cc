@@ -17,6 +17,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/descriptor.h"
 #include "base/log.h"
 #include "io/local_file.h"
 #include "penstock/io.h"
@@ -77,22 +78,6 @@ bool can_open_without_links() {
   if (root >= 0) ::close(root);
   return root >= 0;
 }
-
-// Closes on the way out, unless released.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 // What direct transfers on this file must be aligned to; nothing when the file system says it
 // cannot do them.

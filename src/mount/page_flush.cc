@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/descriptor.h"
+
 namespace penstock::mount {
 
 namespace {
@@ -13,20 +15,6 @@ namespace {
 // A handle of FUSE's: the node's number and generation (fs/fuse/inode.c, fuse_encode_fh).
 constexpr int kNodeHandleType = 0x81;
 constexpr unsigned kNodeHandleBytes = 12;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 int open_node(int mount_fd, meta::Ino ino) {
   alignas(file_handle) std::array<char, sizeof(file_handle) + kNodeHandleBytes> memory{};

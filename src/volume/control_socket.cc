@@ -16,6 +16,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/log.h"
 
 namespace penstock::volume::control {
@@ -26,21 +27,6 @@ constexpr const char* kSocketName = "control";
 constexpr int kBacklog = 64;
 constexpr time_t kStallSeconds = 30;
 constexpr int kBufferBytes = 1 << 20;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 Error gone() {
   Error error = make_error(ErrorCode::kUnavailable,
