@@ -91,14 +91,13 @@ Result<void> Mover::move_all(Deadline deadline) {
   PENSTOCK_TRY(merge_all(deadline));
   while (!is_stopping()) {
     const uint64_t waiting = PENSTOCK_TRY(waiting_bytes());
-    if (waiting == 0) return {};
-    PENSTOCK_TRY(move_waiting(waiting, deadline));
+    if (waiting == 0 || !PENSTOCK_TRY(move_waiting(waiting, deadline))) return {};
   }
   return {};
 }
 
 // Several objects at once, as long as there is so much.
-Result<void> Mover::move_waiting(uint64_t bytes, Deadline deadline) {
+Result<bool> Mover::move_waiting(uint64_t bytes, Deadline deadline) {
   const uint64_t objects = (bytes + packer_.pack_bytes() - 1) / packer_.pack_bytes();
   const auto movers = std::min<uint64_t>(objects, pool_.threads());
   Batch batch(PENSTOCK_TRY(database_.segments()));
@@ -113,7 +112,8 @@ Result<void> Mover::move_waiting(uint64_t bytes, Deadline deadline) {
   }
   done.wait();
   packer_.let_go_of_memory();
-  return batch.result;
+  PENSTOCK_TRY(batch.result);
+  return batch.taken;
 }
 
 bool Mover::move_one(Batch& batch, Deadline deadline) {
@@ -123,6 +123,7 @@ bool Mover::move_one(Batch& batch, Deadline deadline) {
     if (!batch.result.ok() || is_stopping()) return false;
     chunks = gather(batch);
     if (!chunks.ok()) batch.result = chunks.error();
+    batch.taken |= chunks.ok() && !chunks->empty();
   }
   if (!chunks.ok() || chunks->empty()) return false;
   const Result<void> moved =

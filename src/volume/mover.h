@@ -54,10 +54,12 @@ class Mover {
     // Up to where somebody has taken it.
     size_t segment = 0;
     uint64_t from = 0;
+    bool taken = false;  // Anything.
     Result<void> result;
   };
 
-  Result<void> move_waiting(uint64_t bytes, Deadline deadline);
+  // False: there was nothing to take.
+  Result<bool> move_waiting(uint64_t bytes, Deadline deadline);
   // False: there is nothing left to take, or it failed.
   bool move_one(Batch& batch, Deadline deadline);
   Result<std::vector<meta::Chunk>> gather(Batch& batch);
