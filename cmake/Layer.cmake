@@ -30,7 +30,7 @@ function(penstock_layer name)
     target_compile_options(penstock_${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
   penstock_precompile(penstock_${name} penstock_base)
-  if(PENSTOCK_UNITY)
+  if(PENSTOCK_UNITY STREQUAL ON)  # With -O2 it gains nothing.
     set_target_properties(penstock_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     set(alone ${sources})
     list(FILTER alone INCLUDE REGEX "_avx2\\.cc$")  # The same names again, for other instructions.
