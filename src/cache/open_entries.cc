@@ -29,7 +29,15 @@ OpenEntries::Turn OpenEntries::find_or_lead(const EntryId& id, TierRead* read,
   if (waiting_ >= waiting_limit_) return Turn::kFull;
   opening->second.followers.push_back(read);
   ++waiting_;
-  return Turn::kFollow;
+  entry = opening->second.entry;
+  return entry != nullptr ? Turn::kJoin : Turn::kFollow;
+}
+
+std::vector<TierRead*> OpenEntries::file_opened(const EntryId& id, OpenEntryRef entry) {
+  std::lock_guard lock(mutex_);
+  Opening& opening = opening_.find(id)->second;
+  opening.entry = std::move(entry);
+  return opening.followers;
 }
 
 // Under the lock.

@@ -39,10 +39,14 @@ class OpenEntries {
   // Null when it is not open. The caller compares keys: ids can collide.
   OpenEntryRef find(const EntryId& id);
 
-  enum class Turn { kOpen, kLead, kFollow, kFull };
-  // kOpen: `entry` is set. kLead: the caller opens it, and calls opened() or not_opened().
-  // kFollow: that call gives `read` to its caller. kFull: too many wait.
+  enum class Turn { kOpen, kLead, kFollow, kJoin, kFull };
+  // kOpen: `entry` is set. kLead: the caller opens it, and calls file_opened(), then opened(), or at
+  // any time not_opened(). kFollow: those calls give `read` to who leads; it is not the caller's any
+  // more. kJoin: the same, but the file is open, `entry` is set, and the caller asks for its data
+  // meanwhile. kFull: too many wait.
   Turn find_or_lead(const EntryId& id, TierRead* read, OpenEntryRef& entry);
+  // The file is open, its header is not there yet. Returns those who follow; they go on waiting.
+  std::vector<TierRead*> file_opened(const EntryId& id, OpenEntryRef entry);
   // Puts it into the table, unless clear() or forget() came between. Returns those who waited for
   // it.
   std::vector<TierRead*> opened(const EntryId& id, OpenEntryRef entry);
@@ -65,6 +69,7 @@ class OpenEntries {
   using Order = std::list<OpenEntryRef>;  // Most recently used first.
   struct Opening {
     std::vector<TierRead*> followers;
+    OpenEntryRef entry;  // Once its file is open.
     bool keep = true;
   };
 

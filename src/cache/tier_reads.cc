@@ -107,6 +107,8 @@ void TierReads::begin_opening(TierRead* read) {
   switch (shared_.open.find_or_lead(id, read, read->entry)) {
     case OpenEntries::Turn::kFollow:
       return;
+    case OpenEntries::Turn::kJoin:
+      return follow(read);
     case OpenEntries::Turn::kOpen:
       if (read->entry->key != read->opening->key) return finish(read, not_found());
       return read_data(read);
@@ -150,48 +152,80 @@ void TierReads::submit_both(TierRead* read) {
   opening.header = std::move(header).value();
   opening.parts_left = 2;
   const OpenEntryRef entry = read->entry;
+  const std::vector<TierRead*> followers = shared_.open.file_opened(opening.name.id, entry);
+  // Before the header can be there: whoever has a file waits for its own data too.
+  for (TierRead* follower : followers) follower->entry = entry;
   std::array<io::IoRequest, 2> requests = {io::IoRequest::read(0, opening.header.slice(),
                                                                [read](Result<size_t> bytes) {
                                                                  read->opening->header_read =
                                                                      std::move(bytes);
-                                                                 read->reads->part_done(read);
+                                                                 read->reads->header_done(read);
                                                                }),
                                            data_request(read, [read](Result<size_t> bytes) {
                                              read->opening->data_read = std::move(bytes);
                                              read->reads->part_done(read);
                                            })};
   entry->file->submit(requests);
+  for (TierRead* follower : followers) follow(follower);
 }
 
-void TierReads::part_done(TierRead* read) {
-  if (read->opening->parts_left.fetch_sub(1, std::memory_order_acq_rel) == 1) header_done(read);
+// The data; the header comes with another read.
+void TierReads::follow(TierRead* read) {
+  const OpenEntryRef entry = read->entry;
+  Result<void> taken = not_found();
+  if (entry->key == read->opening->key) taken = take_data_buffer(*read, entry->key);
+  if (!taken.ok()) {
+    read->opening->data_read = taken.error();
+    return part_done(read);
+  }
+  entry->file->submit(data_request(read, [read](Result<size_t> bytes) {
+    read->opening->data_read = std::move(bytes);
+    read->reads->part_done(read);
+  }));
 }
 
 void TierReads::header_done(TierRead* read) {
   const TierRead::Opening& opening = *read->opening;
   const Result<size_t>& got = opening.header_read;
-  if (!got.ok()) return failed(read, got.error());
-  if (*got < opening.header.size()) return cut_short(read);
-  Result<BlockSums> sums = read_header(opening.header.bytes(), opening.key);
-  if (sums.ok()) return entry_opened(read, std::move(sums).value());
-  if (sums.error().code == ErrorCode::kCorrupt) return damaged(read);
-  finish(read, not_found());  // Another's, or of a newer version: not ours to drop.
+  if (got.ok() && *got == opening.header.size()) {
+    Result<BlockSums> sums = read_header(opening.header.bytes(), opening.key);
+    if (sums.ok()) entry_opened(read, std::move(sums).value());
+  }
+  part_done(read);
 }
 
-// Those who waited go first: their reads are under way while this one's bytes are checked.
 void TierReads::entry_opened(TierRead* read, BlockSums sums) {
   read->opening->header = {};
   read->opening->leads = false;
   read->entry->sums = std::move(sums);
-  for (TierRead* follower : shared_.open.opened(read->entry->name.id, read->entry)) {
-    if (follower->opening->key != read->opening->key) {
-      finish(follower, not_found());
-      continue;
-    }
-    follower->entry = read->entry;
-    read_data(follower);
-  }
-  data_done(read, read->opening->data_read);
+  for (TierRead* follower : shared_.open.opened(read->entry->name.id, read->entry))
+    part_done(follower);
+}
+
+void TierReads::part_done(TierRead* read) {
+  if (read->opening->parts_left.fetch_sub(1, std::memory_order_acq_rel) == 1) both_done(read);
+}
+
+void TierReads::both_done(TierRead* read) {
+  const TierRead::Opening& opening = *read->opening;
+  if (opening.leads) return header_failed(read);
+  if (opening.no_header) return finish(read, *opening.no_header);
+  const Result<size_t>& data = opening.data_read;
+  // It was not asked for: there was no memory, or it would be that of another.
+  const bool asked = data.ok() || (data.error().code != ErrorCode::kBusy &&
+                                   data.error().code != ErrorCode::kNotFound);
+  if (!asked) return finish(read, data.error());
+  data_done(read, data);
+}
+
+void TierReads::header_failed(TierRead* read) {
+  const TierRead::Opening& opening = *read->opening;
+  const Result<size_t>& got = opening.header_read;
+  if (!got.ok()) return failed(read, got.error());
+  if (*got < opening.header.size()) return cut_short(read);
+  const Result<BlockSums> sums = read_header(opening.header.bytes(), opening.key);
+  if (sums.error().code == ErrorCode::kCorrupt) return damaged(read);
+  finish(read, not_found());  // Another's, or of a newer version: not ours to drop.
 }
 
 void TierReads::open_failed(TierRead* read, const Error& error) {
@@ -251,8 +285,15 @@ void TierReads::failed(TierRead* read, const Error& error) {
 
 void TierReads::finish(TierRead* read, Outcome outcome) {
   if (read->opening != nullptr && std::exchange(read->opening->leads, false)) {
-    for (TierRead* follower : shared_.open.not_opened(read->opening->name.id))
-      finish(follower, outcome.ok() ? not_found() : outcome.error());
+    for (TierRead* follower : shared_.open.not_opened(read->opening->name.id)) {
+      const Error error = outcome.ok() ? not_found() : outcome.error();
+      if (follower->entry == nullptr) {
+        finish(follower, error);
+        continue;
+      }
+      follower->opening->no_header = error;
+      part_done(follower);
+    }
   }
   if (read->claim()) {
     if (outcome.ok()) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "cache/open_entries.h"
 #include "cache/tier_shared.h"
@@ -25,9 +26,11 @@ struct TierRead final : UnderWay::Item {
     std::shared_ptr<Drive> drive;
     bool leads = false;  // Others may wait for it, and hear when it ends.
     io::Buffer header;
-    std::atomic<int> parts_left = 2;
-    Result<size_t> header_read = size_t{0};
+    std::atomic<int> parts_left =
+        2;  // The header, its own or that of whom it follows, and the data.
+    Result<size_t> header_read = size_t{0};  // Of who leads.
     Result<size_t> data_read = size_t{0};
+    std::optional<Error> no_header;  // Whom it followed could not open it.
   };
 
   std::function<void()> give_up() override;
@@ -50,8 +53,9 @@ struct TierRead final : UnderWay::Item {
 // The reads of a tier.
 //
 // An open entry is read by the calling thread's submission and the engine's completion alone. One
-// that is not open goes to a worker, which opens it and submits header and data together; the
-// completion of both checks the header and puts the entry into the table.
+// that is not open goes to a worker, which opens it and submits header and data together; the header's
+// completion checks it and puts the entry into the table. Others that come meanwhile ask for their data
+// as soon as the file is open: it is checked when the header is there too.
 class TierReads {
  public:
   explicit TierReads(TierShared& shared) : shared_(shared) {}
@@ -72,9 +76,12 @@ class TierReads {
   void begin_opening(TierRead* read);
   void open_file(TierRead* read);
   void submit_both(TierRead* read);
-  void part_done(TierRead* read);
+  void follow(TierRead* read);
   void header_done(TierRead* read);
+  void header_failed(TierRead* read);
   void entry_opened(TierRead* read, BlockSums sums);
+  void part_done(TierRead* read);
+  void both_done(TierRead* read);
   void open_failed(TierRead* read, const Error& error);
 
   // What can be wrong.

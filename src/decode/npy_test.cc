@@ -42,15 +42,15 @@ TEST(Npy, ReadsWhatNumpyWrites) {
 }
 
 TEST(Npy, ReadsEveryKindOfNumber) {
-  struct Case {
+  struct Kind {
     const char* descr;
     DType dtype;
   };
-  for (const Case& c :
-       {Case{"|b1", DType::kBool}, Case{"|u1", DType::kUint8}, Case{"|i1", DType::kInt8},
-        Case{"<i2", DType::kInt16}, Case{"<u2", DType::kUint16}, Case{"<i4", DType::kInt32},
-        Case{"<u4", DType::kUint32}, Case{"<i8", DType::kInt64}, Case{"<u8", DType::kUint64},
-        Case{"<f2", DType::kFloat16}, Case{"<f4", DType::kFloat32}, Case{"<f8", DType::kFloat64}}) {
+  for (const Kind& c :
+       {Kind{"|b1", DType::kBool}, Kind{"|u1", DType::kUint8}, Kind{"|i1", DType::kInt8},
+        Kind{"<i2", DType::kInt16}, Kind{"<u2", DType::kUint16}, Kind{"<i4", DType::kInt32},
+        Kind{"<u4", DType::kUint32}, Kind{"<i8", DType::kInt64}, Kind{"<u8", DType::kUint64},
+        Kind{"<f2", DType::kFloat16}, Kind{"<f4", DType::kFloat32}, Kind{"<f8", DType::kFloat64}}) {
     const std::string file = make_npy(header_of(c.descr, "(2,)"), std::string(16, 'x'));
     const auto view = parse_npy(npy_bytes(file));
     ASSERT_THAT(view, IsOk()) << c.descr;
