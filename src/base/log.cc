@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -90,9 +91,38 @@ size_t utf8_length(std::string_view text) {
   return length;
 }
 
+bool is_plain(char c) {
+  return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
+}
+
+// Whether each of eight characters is plain: a bit trick for each way of not being so, which may take
+// a plain one for another, but never the other way round.
+bool are_plain(uint64_t eight) {
+  constexpr uint64_t kOnes = ~uint64_t{0} / 255;
+  constexpr uint64_t kHigh = kOnes * 0x80;
+  const auto has_zero = [](uint64_t x) { return (x - kOnes) & ~x; };
+  const uint64_t below_space = eight - kOnes * 0x20;
+  const uint64_t above_tilde = eight + kOnes;  // Of 0x7F and more.
+  const uint64_t odd = eight | below_space | above_tilde | has_zero(eight ^ (kOnes * '"')) |
+                       has_zero(eight ^ (kOnes * '\\'));
+  return (odd & kHigh) == 0;
+}
+
+// How many characters at the front of it mean themselves in JSON.
+size_t plain_length(std::string_view text) {
+  size_t plain = 0;
+  for (uint64_t eight = 0; plain + sizeof eight <= text.size(); plain += sizeof eight) {
+    std::memcpy(&eight, text.data() + plain, sizeof eight);
+    if (!are_plain(eight)) break;
+  }
+  while (plain < text.size() && is_plain(text[plain])) ++plain;
+  return plain;
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view text) {
+  text.remove_prefix(plain_length(text));
   while (!text.empty()) {
     const size_t length = utf8_length(text);
     if (length == 0) return false;
@@ -109,11 +139,9 @@ std::string json_escape(std::string_view text) {
 }
 
 void append_json_escaped(std::string& to, std::string_view text) {
-  const auto is_plain = [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; };
   while (true) {
     // Most text is plain, and goes as a whole.
-    size_t plain = 0;
-    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    const size_t plain = plain_length(text);
     to.append(text, 0, plain);
     text.remove_prefix(plain);
     if (text.empty()) return;

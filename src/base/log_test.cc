@@ -57,5 +57,18 @@ TEST(JsonEscape, IsAlwaysValidUtf8) {
   EXPECT_EQ(json_escape("\xC0\xAF"), "\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
+TEST(Json, EscapesTheSameWhereverACharacterStands) {
+  for (int c = 0; c < 256; ++c) {
+    const std::string one(1, static_cast<char>(c));
+    const std::string escaped = json_escape(one);
+    for (size_t at = 0; at < 20; ++at) {
+      const std::string before(at, 'a');
+      const std::string after(19 - at, '~');
+      EXPECT_EQ(json_escape(before + one + after), before + escaped + after) << c << " at " << at;
+      EXPECT_EQ(is_utf8(before + one + after), c < 0x80) << c << " at " << at;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace penstock

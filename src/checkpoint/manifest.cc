@@ -1,13 +1,13 @@
 #include "checkpoint/manifest.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/append_number.h"
 #include "base/log.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/sha256.h"
@@ -29,15 +29,20 @@ Error damaged(std::string_view what) {
   return make_error(ErrorCode::kCorrupt, fmt::format("manifest: {}", what));
 }
 
+constexpr size_t kTensorTextBytes = 192;  // About.
+
 void append_tensor(std::string& text, const TensorInfo& tensor) {
-  auto out = std::back_inserter(text);
   text += "{\"name\":\"";
   append_json_escaped(text, tensor.name);
-  fmt::format_to(out,
-                 "\",\"dtype\":\"{}\",\"shape\":[{}],\"offset\":{},\"bytes\":{},"
-                 "\"xxh3\":\"{:016x}\"}}",
-                 tensor.dtype, fmt::join(tensor.shape, ","), tensor.offset, tensor.bytes,
-                 tensor.hash);
+  text.append("\",\"dtype\":\"").append(tensor.dtype).append("\",\"shape\":[");
+  append_numbers(text, tensor.shape);
+  text += "],\"offset\":";
+  append_number(text, tensor.offset);
+  text += ",\"bytes\":";
+  append_number(text, tensor.bytes);
+  text += ",\"xxh3\":\"";
+  append_hex(text, tensor.hash);
+  text += "\"}";
 }
 
 void append_file(std::string& text, const ManifestFile& file) {
@@ -47,6 +52,7 @@ void append_file(std::string& text, const ManifestFile& file) {
                  json_escape(file.name), file.rank, file.bytes, file.data_start, file.header_hash);
   if (!file.sha256.empty()) text += fmt::format("\"sha256\":\"{}\",", json_escape(file.sha256));
   text += "\"tensors\":[\n";
+  text.reserve(text.size() + kTensorTextBytes * file.tensors.size());
   for (size_t i = 0; i < file.tensors.size(); ++i) {
     if (i > 0) text += ",\n";
     append_tensor(text, file.tensors[i]);

@@ -1,7 +1,6 @@
 #include "checkpoint/safetensors.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/append_number.h"
 #include "base/log.h"
 
 namespace penstock::checkpoint {
@@ -27,12 +27,18 @@ constexpr DtypeSize kDtypes[] = {
     {"I64", 64},        {"U64", 64},
 };
 
+constexpr size_t kTensorTextBytes = 128;  // About.
+
 void append_tensor(std::string& json, const HeaderTensor& tensor) {
   json += ",\"";
   append_json_escaped(json, tensor.name);
-  fmt::format_to(std::back_inserter(json),
-                 "\":{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", tensor.dtype,
-                 fmt::join(tensor.shape, ","), tensor.begin, tensor.end);
+  json.append("\":{\"dtype\":\"").append(tensor.dtype).append("\",\"shape\":[");
+  append_numbers(json, tensor.shape);
+  json += "],\"data_offsets\":[";
+  append_number(json, tensor.begin);
+  json += ',';
+  append_number(json, tensor.end);
+  json += "]}";
 }
 
 Error not_safetensors(std::string_view what) {
@@ -120,6 +126,7 @@ std::string make_header(std::span<const HeaderTensor> tensors,
     first = false;
   }
   text += "}";
+  text.reserve(text.size() + kTensorTextBytes * tensors.size());
   for (const HeaderTensor& tensor : tensors) append_tensor(text, tensor);
   text += "}";
   text.resize((text.size() + kDataAlignment - 1) / kDataAlignment * kDataAlignment, ' ');
