@@ -167,7 +167,7 @@ def files_rows(base, sizes):
             one["requests"] = stats.median(requests[name])
             rows.append(one)
         rows += read_files_rows(sides, sizes)
-        rows.append(memory_row("small files", sides.volume, GIB))
+        rows.append(memory_row("small files", sides.volume, DEFAULT_MEMORY))
     return rows
 
 
@@ -254,10 +254,11 @@ def names_rows(base, sizes):
             name = f"ls -lR of {count} files, {state}"
             one = {"name": name, "unit": "seconds", "ours": seconds[state], "bar": f"< {bar} s"}
             rows.append({**one, "passed": seconds[state] < bar})
-        rows.append(memory_row(f"{sizes.names:,} names".replace(",", " "), volume, GIB))
+        rows.append(memory_row(f"{sizes.names:,} names".replace(",", " "), volume, DEFAULT_MEMORY))
     return rows
 
 
+DEFAULT_MEMORY = 256 * MIB
 # Besides the memory that it was given: see docs/VOLUMES.md.
 FIXED_MEMORY = 512 * MIB
 

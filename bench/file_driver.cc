@@ -121,12 +121,13 @@ Result<Done> sync_often(const Settings& settings, uint64_t bytes, bool append) {
       PENSTOCK_TRY(File::open(settings.path, O_RDWR | O_CREAT | (append ? O_APPEND : 0)));
   struct stat info {};
   if (::fstat(file.fd(), &info) != 0) return errno_error(errno, settings.path);
-  const std::vector<char> data = noise(bytes, settings.seed);
+  // Never the same twice: that could be compressed.
+  const std::vector<char> data = noise(bytes * settings.count, settings.seed);
   std::mt19937_64 generator(settings.seed);
   const uint64_t places = std::max<uint64_t>(static_cast<uint64_t>(info.st_size) / bytes, 1);
   for (uint64_t i = 0; i < settings.count; ++i) {
     if (!append) ::lseek(file.fd(), static_cast<off_t>(generator() % places * bytes), SEEK_SET);
-    PENSTOCK_TRY(write_all(file.fd(), data.data(), bytes));
+    PENSTOCK_TRY(write_all(file.fd(), data.data() + i * bytes, bytes));
     if (::fsync(file.fd()) != 0) return errno_error(errno, "fsync");
   }
   return Done{settings.count, settings.count * bytes};

@@ -183,7 +183,10 @@ class S3fs(Mounted):
 
 
 class Rclone(Mounted):
+    """It acknowledges what is in its cache on this machine."""
+
     label = "rclone mount"
+    cache_mode = "writes"
 
     def __init__(self, base, bucket, env):
         settings = {
@@ -194,7 +197,15 @@ class Rclone(Mounted):
             "RCLONE_CONFIG_B_ACCESS_KEY_ID": env["AWS_ACCESS_KEY_ID"],
             "RCLONE_CONFIG_B_SECRET_ACCESS_KEY": env["AWS_SECRET_ACCESS_KEY"],
         }
-        command = ["rclone", "mount", f"B:{bucket}", base / "rclone-mount", "--s3-no-check-bucket"]
-        command += ["--vfs-cache-mode", "writes", "--cache-dir", base / "rclone-cache"]
+        folder = base / self.label.replace(" ", "-")
+        command = ["rclone", "mount", f"B:{bucket}", folder, "--s3-no-check-bucket"]
+        command += ["--vfs-cache-mode", self.cache_mode, "--cache-dir", base / "rclone-cache"]
         command += ["--transfers", "32", "--dir-cache-time", "1h"]
         super().__init__(base, command, settings)
+
+
+class PlainRclone(Rclone):
+    """It acknowledges what is in S3."""
+
+    label = "rclone mount, no cache"
+    cache_mode = "off"

@@ -13,9 +13,11 @@ import stats
 STORE_DRIVER = measure.ROOT / "build/release/bench/store_driver"
 BUCKET = "bench-volumes"
 PEERS = (mounts.S3fs, mounts.Rclone)
+COPYING_PEERS = (*PEERS, mounts.PlainRclone)
 MIB = 1 << 20
 PART_BYTES = 16 * MIB
 AT_ONCE = 32
+PUTS = "PUTs of 16 MiB"
 
 
 def bare(verb, prefix, total, env):
@@ -55,9 +57,8 @@ def compared(base, volume, env, sizes, work, others):
 
 
 def better_peer(answers):
-    medians = {
-        kind.label: stats.median([one["seconds"] for one in answers[kind.label]]) for kind in PEERS
-    }
+    labels = [kind.label for kind in COPYING_PEERS if kind.label in answers]
+    medians = {label: stats.median([one["seconds"] for one in answers[label]]) for label in labels}
     return min(medians, key=medians.get)
 
 
@@ -157,7 +158,8 @@ def copy_rows(base, sizes, row):
         few.mkdir()
         mounts.drive("create", few, "--count", sizes.copied_peers, "--bytes", sizes.file)
         total = sizes.copied * sizes.file
-        drained = []
+        drained = []  # From the first file on, and of those what waited when the last was copied.
+        waiting = []
 
         def timed_copy(what, folder):
             command = ["taskset", "-c", mounts.CLIENT_CORE, "cp", "-r", what, folder]
@@ -169,10 +171,12 @@ def copy_rows(base, sizes, row):
             volume = volume_on_s3(place, env)
             with contextlib.closing(volume):
                 acknowledged = timed_copy(source, volume.folder / "copy")
+                left = volume.status()["pending"]["content_bytes"]
                 rest = measure.timed(
                     [mounts.PENSTOCK, "umount", volume.folder], env={**os.environ, **volume.env}
                 )["seconds"]
             drained.append({"seconds": acknowledged + rest})
+            waiting.append({"seconds": rest * total / max(left, 1)})
             shutil.rmtree(place)
             return {"seconds": acknowledged}
 
@@ -184,20 +188,28 @@ def copy_rows(base, sizes, row):
                 mounted.close()
             return {"seconds": seconds * sizes.copied / sizes.copied_peers}
 
+        def plain(turn):
+            folder = base / f"plain-{turn}"
+            seconds = timed_copy(source, folder)
+            shutil.rmtree(folder)
+            return {"seconds": seconds}
+
         def ceiling(turn):
             servers.empty_bucket(server, BUCKET)
             return bare("put", "bare", total, env)
 
-        sides = {"penstock": ours, "PUTs of 16 MiB": ceiling}
-        for kind in PEERS:
+        sides = {"penstock": ours, PUTS: ceiling, "ext4": plain}
+        for kind in COPYING_PEERS:
             sides[kind.label] = lambda turn, kind=kind: peer(kind, turn)
         answers = measure.rounds(sides, sizes.s3_rounds)
+        ceilings = answers.pop(PUTS)
         text = f"cp -r of {sizes.copied:,} files of {sizes.file >> 10} KiB to S3".replace(",", " ")
         best = better_peer(answers)
-        ceilings = answers.pop("PUTs of 16 MiB")
         rows = [row(f"{text}, acknowledged", answers, sizes.copied, {best: 20}, "/s")]
-        answers = {"penstock": drained[1:], "PUTs of 16 MiB": ceilings}
-        rows.append(
-            row(f"{text}, in the store", answers, total, {"PUTs of 16 MiB": 0.85}, "bytes/s")
-        )
+        for name, times, bars in (
+            ("what waits when it ends, to the store", waiting, {PUTS: 0.85}),
+            ("from the first file until all is in the store", drained, {}),
+        ):
+            both = {"penstock": times[-len(ceilings) :], PUTS: ceilings}
+            rows.append(row(f"{text}: {name}", both, total, bars, "bytes/s"))
         return rows

@@ -9,9 +9,9 @@ namespace penstock::volume {
 
 namespace {
 
-// One request to the store asks for at most so much, where it lies together.
-constexpr uint64_t kLoadBytesMax = 4 * kMiB;
-constexpr uint64_t kLoadMemory = kLoadBytesMax + 64 * kKiB;
+// One request to the store asks for at most so much, where it lies together: 4 MiB of content with the
+// headers of its frames, so that what is read ahead, a multiple of that, leaves no small rest.
+constexpr uint64_t kLoadBytesMax = 4 * kMiB + 64 * kKiB;
 constexpr size_t kQueuedLoadsMax = 256;
 
 // The part of an extent that lies in [begin, end) of the file.
@@ -232,7 +232,7 @@ Result<void> ContentReader::run(const Load& load) {
 Result<void> ContentReader::load_frames(const Load& load, bool past_cache,
                                         std::vector<FrameKey>& missing) {
   // Large ones all of one size, so that memory that is given back suits the next.
-  const uint64_t taken = load.length > kMiB ? std::max(load.length, kLoadMemory) : load.length;
+  const uint64_t taken = load.length > kMiB ? std::max(load.length, kLoadBytesMax) : load.length;
   const auto memory = std::make_shared<const io::Buffer>(PENSTOCK_TRY(frames_.take(taken)));
   PENSTOCK_TRY(get(load.object, load.offset, memory->bytes().first(load.length), past_cache));
   std::span<const std::byte> rest = memory->bytes().first(load.length);

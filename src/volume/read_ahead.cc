@@ -8,6 +8,8 @@ namespace {
 
 // How far requests of one reader overtake each other: what the kernel has under way.
 constexpr uint64_t kDisorderBytes = 4 * kMiB;
+// A reader that did not come for so many reads of all has stopped.
+constexpr uint64_t kLately = 4 * ReadAhead::kReadersMax;
 
 }  // namespace
 
@@ -18,17 +20,28 @@ bool ReadAhead::follows(const Reader& reader, meta::Ino ino, uint64_t offset, ui
          end + kDisorderBytes >= reader.end;
 }
 
+// How far one reader may go, with the others that read now.
+uint64_t ReadAhead::share() const {
+  const auto count =
+      static_cast<uint64_t>(std::ranges::count_if(readers_, [&](const Reader& reader) {
+        return reader.ahead > 0 && reads_ - reader.last < kLately;
+      }));
+  return std::max(kBytesMax / std::max<uint64_t>(count, 1), kFirstBytes);
+}
+
 std::optional<ReadRange> ReadAhead::note(meta::Ino ino, uint64_t offset, uint64_t length) {
   const std::lock_guard lock(mutex_);
+  ++reads_;
   const auto found = std::ranges::find_if(
       readers_, [&](const Reader& reader) { return follows(reader, ino, offset, length); });
   if (found == readers_.end()) {
-    readers_.push_front({ino, offset + length, offset + length, 0});
+    readers_.push_front({ino, offset + length, offset + length, 0, reads_});
     if (readers_.size() > kReadersMax) readers_.pop_back();
     return std::nullopt;
   }
   readers_.splice(readers_.begin(), readers_, found);
   Reader& reader = readers_.front();
+  reader.last = reads_;
   if (offset + length <= reader.end) return std::nullopt;  // Again, or late.
   reader.end = offset + length;
   reader.loaded = std::max(reader.loaded, reader.end);
@@ -37,7 +50,7 @@ std::optional<ReadRange> ReadAhead::note(meta::Ino ino, uint64_t offset, uint64_
   if (reader.loaded - reader.end > reader.ahead / 2) return std::nullopt;
   const ReadRange range{reader.loaded, reader.end + reader.ahead - reader.loaded};
   reader.loaded = reader.end + reader.ahead;
-  reader.ahead = std::min(2 * reader.ahead, kBytesMax);
+  reader.ahead = std::min(2 * reader.ahead, share());
   return range;
 }
 

@@ -26,7 +26,8 @@ struct ReadRange {
 class ReadAhead {
  public:
   static constexpr uint64_t kFirstBytes = kMiB;
-  static constexpr uint64_t kBytesMax = 16 * kMiB;
+  // Of all readers together: half of the least memory that there can be, and what keeps a far store busy.
+  static constexpr uint64_t kBytesMax = 32 * kMiB;
   static constexpr size_t kReadersMax = 128;  // Of all files: those that read last.
 
   // What to load now that this was asked for; nothing for who jumps about. `ino`: of the file, or
@@ -39,11 +40,14 @@ class ReadAhead {
     uint64_t end = 0;     // Of what was read.
     uint64_t loaded = 0;  // Up to here it was asked for ahead.
     uint64_t ahead = 0;   // How far to go, 0 before it proved itself.
+    uint64_t last = 0;    // When it read.
   };
+  uint64_t share() const;
   static bool follows(const Reader& reader, meta::Ino ino, uint64_t offset, uint64_t length);
 
   std::mutex mutex_;
   std::list<Reader> readers_;  // The last one first.
+  uint64_t reads_ = 0;         // The clock.
 };
 
 }  // namespace penstock::volume

@@ -65,6 +65,27 @@ TEST(ReadAhead, TwoReadersOfOneFileAreTwo) {
   EXPECT_GT(asked, 60 * kMiB);
 }
 
+TEST(ReadAhead, ManyReadersShareWhatIsLoaded) {
+  ReadAhead ahead;
+  constexpr uint64_t kReaders = 8;
+  uint64_t farthest = 0;
+  for (uint64_t at = 0; at < 128 * kMiB; at += kRead) {
+    for (meta::Ino ino = 1; ino <= kReaders; ++ino) {
+      const auto range = ahead.note(ino, at, kRead);
+      // They came one after the other: the first ones had more at first.
+      if (range && at > 64 * kMiB)
+        farthest = std::max(farthest, range->offset + range->length - at);
+    }
+  }
+  EXPECT_LE(farthest, ReadAhead::kBytesMax / kReaders + kRead);
+  // The others have stopped: all of it is for the one that goes on.
+  for (uint64_t at = 128 * kMiB; at < 512 * kMiB; at += kRead) {
+    const auto range = ahead.note(1, at, kRead);
+    if (range) farthest = std::max(farthest, range->offset + range->length - at);
+  }
+  EXPECT_EQ(farthest, ReadAhead::kBytesMax + kRead);
+}
+
 TEST(ReadAhead, RemembersNoMoreThanSoManyReaders) {
   ReadAhead ahead;
   for (meta::Ino ino = 1; ino <= 10 * ReadAhead::kReadersMax; ++ino) {
