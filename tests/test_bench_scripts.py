@@ -309,3 +309,11 @@ def test_s3_sync_benchmark_runs():
     table = tiny_table("sync")
     assert len(table) == 1 + 6, table
     assert scratch_folders() <= before
+
+
+def test_s3_volumes_benchmark_runs():
+    need_s3("bindfs", "s3fs", "rclone")
+    before = scratch_folders()
+    table = tiny_table("volumes")
+    assert len(table) == 1 + 21, table
+    assert scratch_folders() <= before
