@@ -61,6 +61,33 @@ TEST_F(TierFaults, DamageUnderManyReaders) {
   EXPECT_FALSE(is_there(key));
 }
 
+// Whoever comes while the header is being read asks for its own bytes meanwhile; what became of the
+// header is the same for all.
+TEST_F(TierFaults, WhoComesWhileAnEntryIsOpenedDoesNotWaitToAsk) {
+  start();
+  const EntryKey key = entry_key(1, 200'000);
+  for (const bool is_damaged : {false, true}) {
+    put(key, false);
+    tier_ = nullptr;
+    start();
+    if (is_damaged) flip(key, 30);
+    fs_.ailment().hang(Ailment::kReads);
+    std::vector<TestTier::Read> reads;
+    reads.push_back(tier_->start_read(key, 0, 4000));
+    fs_.ailment().wait_until_hanging(2);  // The header, and its data.
+    for (uint32_t i = 1; i < 20; ++i) reads.push_back(tier_->start_read(key, i * 4000, 4000));
+    fs_.ailment().wait_until_hanging(21);
+    fs_.ailment().recover();
+    for (uint32_t i = 0; i < 20; ++i) {
+      if (is_damaged) {
+        EXPECT_EQ(outcome(reads[i].get()), "not_found");
+      } else {
+        EXPECT_TRUE(is_data(reads[i].get(), key, i * 4000, 4000));
+      }
+    }
+  }
+}
+
 TEST_F(TierFaults, TruncatedUnderneathIsAnEviction) {
   start();
   const EntryKey key = entry_key(1, 40'000);
