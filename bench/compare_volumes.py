@@ -166,6 +166,8 @@ def files_rows(base, sizes):
             )
             one["requests"] = stats.median(requests[name])
             rows.append(one)
+        answers = sides.rounds(lambda side, turn: mounts.drive("statfs", side.folder, *count))
+        rows.append(row("one request and its answer (statfs)", answers, sizes.files, {}, "/s"))
         rows += read_files_rows(sides, sizes)
         rows.append(memory_row("small files", sides.volume, DEFAULT_MEMORY))
     return rows

@@ -6,11 +6,13 @@
 //   file_driver overwrite FILE --count 1000 --bytes 4KiB      at random places, fsync after each
 //   file_driver create|read-files|stat|unlink FOLDER --count 20000 [--bytes 100KiB]
 //                                                             FOLDER/000/000000 and so on
+//   file_driver statfs FOLDER --count 20000                   no kernel keeps the answer: one request each
 //   file_driver walk FOLDER                                   as ls -lR
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -166,6 +168,14 @@ Result<Done> read_files(const Settings& settings, std::span<char> into) {
   return done;
 }
 
+Result<Done> ask_often(const Settings& settings) {
+  struct statfs info {};
+  for (uint64_t i = 0; i < settings.count; ++i) {
+    if (::statfs(settings.path.c_str(), &info) != 0) return errno_error(errno, settings.path);
+  }
+  return Done{settings.count, 0};
+}
+
 Result<Done> stat_files(const Settings& settings) {
   for (uint64_t i = 0; i < settings.count; ++i) {
     struct stat info {};
@@ -228,6 +238,7 @@ Result<void> run(const Settings& settings) {
   if (settings.work == "read-files") done = read_files(settings, data);
   if (settings.work == "stat") done = stat_files(settings);
   if (settings.work == "unlink") done = unlink_files(settings);
+  if (settings.work == "statfs") done = ask_often(settings);
   if (settings.work == "walk") done = walk(settings.path);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   if (!done.ok()) return done.error();

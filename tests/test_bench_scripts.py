@@ -315,5 +315,5 @@ def test_s3_volumes_benchmark_runs():
     need_s3("bindfs", "s3fs", "rclone")
     before = scratch_folders()
     table = tiny_table("volumes")
-    assert len(table) == 1 + 21, table
+    assert len(table) == 1 + 22, table
     assert scratch_folders() <= before
