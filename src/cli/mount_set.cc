@@ -45,7 +45,7 @@ MountSet::MountSet(std::shared_ptr<volume::ChangeFeed> feed) : feed_(std::move(f
 
 MountSet::~MountSet() {
   unmount_all();
-  join(std::move(entries_));
+  join(entries_);
 }
 
 Result<Mounted> MountSet::begin(std::shared_ptr<volume::Host> host, std::string directory,
@@ -231,15 +231,10 @@ Result<void> MountSet::serve(const std::stop_token& stop) {
     changed_.wait(lock, [&] {
       return std::ranges::any_of(entries_, [](const auto& one) { return one->ended; });
     });
-    const auto first = std::ranges::stable_partition(entries_, [](const auto& one) {
-                         return !one->ended;
-                       }).begin();
-    std::vector<std::unique_ptr<Entry>> gone(std::move_iterator(first),
-                                             std::move_iterator(entries_.end()));
-    entries_.erase(first, entries_.end());
+    std::vector<std::unique_ptr<Entry>> gone = take_ended();
     if (entries_.empty()) state_ = State::kEnded;
     lock.unlock();
-    join(std::move(gone));
+    join(gone);
     lock.lock();
   }
   state_ = State::kEnded;
@@ -248,6 +243,15 @@ Result<void> MountSet::serve(const std::stop_token& stop) {
   changed_.notify_all();
   closer.join();
   return first_error_;
+}
+
+std::vector<std::unique_ptr<MountSet::Entry>> MountSet::take_ended() {
+  std::vector<std::unique_ptr<Entry>> ended;
+  for (auto& entry : entries_) {
+    if (entry->ended) ended.push_back(std::move(entry));
+  }
+  std::erase(entries_, nullptr);
+  return ended;
 }
 
 // The newest first: it may lie inside of one that is older.
@@ -268,7 +272,7 @@ void MountSet::unmount_all() {
   }
 }
 
-void MountSet::join(std::vector<std::unique_ptr<Entry>> ended) {
+void MountSet::join(const std::vector<std::unique_ptr<Entry>>& ended) {
   for (const auto& entry : ended) {
     if (entry->thread.joinable()) entry->thread.join();
   }

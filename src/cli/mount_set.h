@@ -88,7 +88,8 @@ class MountSet {
   Result<void> note_end(const Entry& entry);
   std::vector<std::string> all_but(const Entry& entry) const;
   void unmount_all();
-  void join(std::vector<std::unique_ptr<Entry>> ended);
+  std::vector<std::unique_ptr<Entry>> take_ended();  // The lock is held.
+  static void join(const std::vector<std::unique_ptr<Entry>>& ended);
 
   const std::shared_ptr<volume::ChangeFeed> feed_;
   std::shared_ptr<volume::Host> host_;  // Set before there are threads.
