@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pwd
 import shutil
 import signal
 import subprocess
@@ -53,14 +54,17 @@ class Space:
         assert self.holder.stdout.readline() == b"in\n"
         self.run("sh", "-c", PREPARE, "sh", scratch, PENSTOCK, " ".join(helpers))
 
-    def run(self, *command, check=True):
+    def run(self, *command, check=True, home=True):
+        environment = {**os.environ, "PENSTOCK_HOME": str(self.volume.home)}
+        if not home:
+            del environment["PENSTOCK_HOME"]
         done = subprocess.run(
             ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", *map(str, command)],
             capture_output=True,
             text=True,
             check=False,
             timeout=60,
-            env={**os.environ, "PENSTOCK_HOME": str(self.volume.home)},
+            env=environment,
         )
         assert not check or done.returncode == 0, (command, done, self.volume.log())
         return done
@@ -171,6 +175,17 @@ def test_fstab(space, tmp_path):
     eventually(lambda: not is_alive(pid))
     space.run("mount", "-a", "-T", table)
     assert (space.inside(space.folder) / "file").read_text() == "x"
+
+
+def test_volumes_of_root_are_found_by_name(space):
+    """As at boot, where nothing says where its home is."""
+    folder = pwd.getpwuid(0).pw_dir
+    if PENSTOCK.startswith(folder + "/") or str(space.folder).startswith(folder + "/"):
+        pytest.skip("what is tested lies in the home of root")
+    script = 'mount -t tmpfs none "$1"; mkdir "$1/.penstock"; mount --bind "$2" "$1/.penstock"'
+    space.run("sh", "-euc", script, "sh", folder, space.volume.home)
+    space.run("mount", "-t", "penstock", "train", space.folder, home=False)
+    assert space.mounts()[0][0] == "train"
 
 
 def test_what_is_wrong_is_said(space, tmp_path):
