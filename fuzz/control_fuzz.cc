@@ -22,6 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)decode<std::vector<store::RemoveFailure>>(body);
   (void)decode<volume::VolumeStatus>(body);
   (void)decode<std::vector<volume::Finding>>(body);
+  (void)decode<MountAnswer>(body);
   if (header.ok()) {
     const Result<Header> again = decode_header(encode_header(*header));
     if (!again.ok() || again->request != header->request) std::abort();

@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "penstock/io.h"
 #include "penstock/result.h"
@@ -62,6 +63,8 @@ struct MountOptions {
   uint32_t threads_max = 64;  // Requests answered at once.
   // What df says where the volume has no quota: the drive of its store. Empty: it has no end.
   std::function<std::optional<io::SpaceInfo>()> space = nullptr;
+  // Where else this process serves mounts: for its status. Empty: nowhere.
+  std::function<std::vector<std::string>()> others = nullptr;
   // Where changes are told of that do not come through this mount. None: there are none.
   std::shared_ptr<volume::ChangeFeed> changes = nullptr;
 };

@@ -1,26 +1,20 @@
 #include "cli/mount_command.h"
 
 #include <fmt/core.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/log.h"
-#include "base/thread_pool.h"
 #include "cli/commands.h"
 #include "cli/daemon.h"
 #include "cli/interrupt.h"
+#include "cli/mount_beside.h"
+#include "cli/mount_set.h"
 #include "cli/output.h"
 #include "cli/volume_command.h"
-#include "penstock/io.h"
 #include "tune/text.h"
 #include "volume/owner.h"
 
@@ -30,9 +24,6 @@ namespace {
 
 using tune::doctor::printable;
 
-// A signal waits so long for programs to let go of the mount: at a shutdown they were told to end
-// too.
-constexpr auto kBusyPatience = std::chrono::seconds(5);
 constexpr auto kCommandPatience = std::chrono::seconds(5);
 constexpr auto kCommandPause = std::chrono::milliseconds(100);
 
@@ -41,7 +32,9 @@ constexpr const char* kFooter =
     "by\n"
     "a process in the background; its log is mount.log in the volume's directory. What it "
     "promises:\n"
-    "docs/SEMANTICS.md. 'penstock umount DIR' or 'umount DIR' ends it.\n"
+    "docs/SEMANTICS.md. 'penstock umount DIR' or 'umount DIR' ends it. While a volume is mounted, "
+    "--ro and\n"
+    "--at show it elsewhere too: the process that has it serves them.\n"
     "In /etc/fstab:  NAME DIR fuse.penstock noatime,_netdev 0 0   (options as here, with _ for -)\n"
     "Exit code: 0 mounted, 1 it could not be, 2 wrong usage, 130 interrupted.\n\n"
     "  penstock mount train /mnt/train --noatime\n"
@@ -56,168 +49,122 @@ int fail_mount(const Error& error) {
   return error.code == ErrorCode::kInvalid ? kExitUsage : kExitFailed;
 }
 
-// A process that died leaves its mount, which answers nothing any more.
-Result<void> clear_dead_mount(const std::string& directory) {
-  const auto mount = mount_at(directory);
-  if (!mount || mount->type != kMountType) return {};
-  // Something that the kernel does not know by itself.
-  char byte = 0;
-  if (::getxattr(directory.c_str(), ::penstock::mount::kStatusAttribute, &byte, 0) >= 0 ||
-      errno != ENOTCONN) {
-    return {};
-  }
-  if (::umount2(directory.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
-    return errno_error(errno, fmt::format("unmount {}, whose process has died", directory));
-  }
-  tell("penstock mount: {} was mounted by a process that has died; unmounted\n",
-       printable(directory));
-  return {};
-}
-
-Result<void> check_mount_point(const std::string& directory) {
-  PENSTOCK_TRY(clear_dead_mount(directory));
-  struct stat info {};
-  if (::stat(directory.c_str(), &info) != 0) {
-    if (errno != ENOENT) return errno_error(errno, directory);
-    return make_error(ErrorCode::kNotFound,
-                      fmt::format("there is no directory {0}; make it: mkdir -p {0}", directory));
-  }
-  if (!S_ISDIR(info.st_mode)) {
-    return make_error(ErrorCode::kInvalid, fmt::format("{} is no directory", directory));
-  }
-  const auto mount = mount_at(directory);
-  if (mount && mount->type == kMountType) {
-    return make_error(
-        ErrorCode::kExists,
-        fmt::format("{0} is mounted already (volume {1}); to end that: penstock umount "
-                    "{0}",
-                    directory, mount->source));
-  }
-  return {};
-}
-
-// The drive that the blocks lie on, unless they lie elsewhere.
-std::function<std::optional<io::SpaceInfo>()> space_of(const std::string& store,
-                                                       const std::string& directory) {
-  if (store.starts_with("s3://")) return nullptr;
-  return [directory]() -> std::optional<io::SpaceInfo> {
-    const Result<io::LocalFileSystem*> fs = io::process_file_system();
-    if (!fs.ok()) return std::nullopt;
-    const Result<io::SpaceInfo> space = (*fs)->space(directory);
-    return space.ok() ? std::optional(*space) : std::nullopt;
-  };
-}
-
-struct Served {
-  std::string directory;  // Of the host.
-  std::string name;       // Of the volume in it.
-  std::shared_ptr<volume::Owner> owner;
-  std::shared_ptr<volume::Host> host;  // Its.
-  std::unique_ptr<mount::Mount> mount;
-  std::optional<meta::Version> version;
+// Where the volume is, and what is to be seen of it.
+struct Target {
+  std::string host;  // The directory of the volume.
+  NewMount wanted;
+  std::string log;  // Empty: standard error.
 };
 
-// A command that has the volume for a moment is waited for; another mount is not.
-Result<std::shared_ptr<volume::Owner>> take_over(const MountArguments& arguments,
-                                                 const std::string& directory,
-                                                 const MountPlan& plan) {
+Result<Target> find_target(const MountArguments& arguments, const mount::MountOptions& options) {
+  PENSTOCK_TRY(check_mount_point(arguments.directory));
+  const volume::Registry registry = PENSTOCK_TRY(user_registry());
+  const volume::VolumeAddress address = PENSTOCK_TRY(registry.resolve(arguments.name));
+  Target target;
+  target.host = std::filesystem::absolute(address.directory).lexically_normal().string();
+  target.log = arguments.log_file;
+  if (target.log.empty() && !arguments.foreground) target.log = target.host + "/mount.log";
+  target.wanted = {.volume = address.name,
+                   .directory = arguments.directory,
+                   .live = !arguments.read_only && arguments.at.empty(),
+                   .at = PENSTOCK_TRY(parse_at(arguments.at)),
+                   .options = options};
+  return target;
+}
+
+// Who has the volume from now on: this process, or the one that mounted it for us.
+struct TakenOver {
+  std::shared_ptr<volume::Owner> owner;
+  volume::control::MountAnswer answer = {};
+};
+
+Result<std::shared_ptr<volume::Owner>> own(const std::string& host, MountPlan& plan,
+                                           const volume::OwnerOptions& options) {
+  if (plan.cache && !plan.host.cache) {
+    plan.host.cache = PENSTOCK_TRY(cache::Cache::open(*plan.cache));
+  }
+  return volume::Owner::open(host, plan.host, options);
+}
+
+// A command that has the volume for a moment is waited for, and so is a process that just starts or
+// ends.
+Result<TakenOver> take_over(const Target& target, MountPlan& plan,
+                            const volume::OwnerOptions& options, const std::stop_token& stop) {
   const Deadline deadline = deadline_in(kCommandPatience);
   while (true) {
-    Result<std::shared_ptr<volume::Owner>> owner = volume::Owner::open(
-        directory, plan.host, {.mounted_at = arguments.directory, .feed = plan.mount.changes});
-    if (owner.ok() || owner.error().code != ErrorCode::kBusy) return owner;
-    if (std::chrono::steady_clock::now() >= deadline || mount_of_host(directory)) {
-      return explain_busy(owner.error(), arguments.name, directory);
+    const Result<volume::control::MountAnswer> asked =
+        volume::mount_beside(target.host, request_for(target.wanted), stop);
+    if (asked.ok()) return TakenOver{nullptr, *asked};
+    Error error = asked.error();
+    if (error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kPermission) {
+      Result<std::shared_ptr<volume::Owner>> owner = own(target.host, plan, options);
+      if (owner.ok()) return TakenOver{std::move(*owner)};
+      if (owner.error().code != ErrorCode::kBusy) return owner.error();
+      if (error.code == ErrorCode::kPermission) return error;
+      error = owner.error();
+    } else if (error.code != ErrorCode::kUnsupported) {
+      return error;
     }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return explain_busy(error, target.wanted.options.source, target.host);
+    }
+    if (stop.stop_requested()) return make_error(ErrorCode::kCancelled, "interrupted");
     std::this_thread::sleep_for(kCommandPause);
   }
 }
 
-Result<Served> start_mount(const MountArguments& arguments, MountPlan& plan) {
-  PENSTOCK_TRY(check_mount_point(arguments.directory));
-  const volume::Registry registry = PENSTOCK_TRY(user_registry());
-  const volume::VolumeAddress address = PENSTOCK_TRY(registry.resolve(arguments.name));
-  Served served;
-  served.directory = std::filesystem::absolute(address.directory).lexically_normal().string();
-  if (plan.cache) plan.host.cache = PENSTOCK_TRY(cache::Cache::open(*plan.cache));
-  plan.mount.changes = std::make_shared<volume::ChangeFeed>();
-  served.owner = PENSTOCK_TRY(take_over(arguments, served.directory, plan));
-  served.host = served.owner->host();
-  served.name = address.name;
-  if (served.name.empty()) served.name = PENSTOCK_TRY(served.host->volumes()).front();
-  if (arguments.read_only || !arguments.at.empty()) {
-    served.version = PENSTOCK_TRY(version_at(*served.host, arguments.at));
-    plan.mount.version = served.version;
-  }
-  const meta::Settings settings = PENSTOCK_TRY(served.host->open(served.name))->settings();
-  plan.mount.space = space_of(settings.store, served.directory);
-  served.mount =
-      PENSTOCK_TRY(mount::Mount::start(served.host, served.name, arguments.directory, plan.mount));
-  return served;
-}
-
-std::string started_text(const MountArguments& arguments, const Served& served,
-                         const std::string& log) {
+std::string started_text(const MountArguments& arguments,
+                         const volume::control::MountAnswer& mounted) {
   if (!arguments.json) return {};
-  nlohmann::ordered_json json = {{"volume", served.name},
+  nlohmann::ordered_json json = {{"volume", mounted.volume},
                                  {"directory", arguments.directory},
-                                 {"pid", ::getpid()},
-                                 {"read_only", served.version.has_value()},
-                                 {"log", log}};
-  if (served.version) json["version"] = *served.version;
+                                 {"pid", mounted.pid},
+                                 {"read_only", mounted.version.has_value()},
+                                 {"log", mounted.log}};
+  if (mounted.version) json["version"] = *mounted.version;
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// Serves, and unmounts when told to stop.
-Result<void> serve(Served& served, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  bool ended = false;
-  // Not where the signal arrives: a second one must still be able to end it all.
-  std::thread closer([&] {
-    set_thread_name("mount-stop");
-    std::unique_lock lock(mutex);
-    if (wake.wait(lock, stop, [&] { return ended; })) return;
-    lock.unlock();
-    const Result<void> done = served.mount->unmount(deadline_in(kBusyPatience));
-    if (!done.ok()) log_error("cannot unmount", {{"error", done.error().detail}});
-  });
-  const Result<void> done = served.mount->serve();
-  {
-    const std::lock_guard lock(mutex);
-    ended = true;
-  }
-  wake.notify_all();
-  closer.join();
-  return done;
-}
-
-// So that whoever opens it next has nothing to repeat.
-Result<void> close_volume(Served& served) {
-  served.mount.reset();
-  PENSTOCK_TRY(served.host->commit());
-  const volume::HostStatus status = PENSTOCK_TRY(served.host->status());
-  log_info("unmounted", {{"volume", served.name},
-                         {"left_bytes", status.pending.content_bytes},
-                         {"where", "the journal; the next mount goes on with them"}});
-  return {};
-}
-
-Result<void> mount_and_serve(MountArguments& arguments, MountPlan& plan, Daemon& daemon) {
-  const std::stop_token stop = stop_on_interrupt();
-  Served served = PENSTOCK_TRY(start_mount(arguments, plan));
-  std::string log = arguments.log_file;
-  if (log.empty() && !arguments.foreground) log = served.directory + "/mount.log";
-  if (!log.empty()) PENSTOCK_TRY(log_to_file(log));
+Result<void> begin_and_serve(const MountArguments& arguments, const Target& target,
+                             const std::shared_ptr<volume::Host>& host, MountSet& mounts,
+                             Daemon& daemon, const std::stop_token& stop) {
+  const Mounted mounted = PENSTOCK_TRY(mounts.begin(host, target.host, target.wanted));
+  if (!target.log.empty()) PENSTOCK_TRY(log_to_file(target.log));
   log_info("mounted",
-           {{"volume", served.name}, {"directory", arguments.directory}, {"pid", ::getpid()}});
-  PENSTOCK_TRY(print_all(started_text(arguments, served, log)));
+           {{"volume", mounted.volume}, {"directory", arguments.directory}, {"pid", ::getpid()}});
+  PENSTOCK_TRY(print_all(started_text(arguments, {.volume = mounted.volume,
+                                                  .pid = ::getpid(),
+                                                  .version = mounted.version,
+                                                  .log = target.log})));
   if (!arguments.foreground) daemon.ready();
-  Result<void> done = serve(served, stop);
-  const Result<void> closed = close_volume(served);
-  if (done.ok()) done = closed;
+  Result<void> done = mounts.serve(stop);
+  // What others changed through the control socket.
+  const Result<meta::Version> committed = host->commit();
+  if (done.ok() && !committed.ok()) done = committed.error();
   if (!done.ok()) log_error("the mount has ended", {{"error", done.error().detail}});
   return done;
+}
+
+Result<void> mount_and_serve(const MountArguments& arguments, MountPlan& options, Daemon& daemon) {
+  const std::stop_token stop = stop_on_interrupt();
+  const Target target = PENSTOCK_TRY(find_target(arguments, options.mount));
+  const auto feed = std::make_shared<volume::ChangeFeed>();
+  MountSet mounts(feed);  // Before the owner, which asks it.
+  const TakenOver taken = PENSTOCK_TRY(take_over(
+      target, options,
+      {.mounted_at = [&mounts](std::string_view volume) { return mounts.mounted_at(volume); },
+       .feed = feed,
+       .mount_beside =
+           [&mounts, &target](const auto& request, const std::stop_token& cancel) {
+             return answer_mount(mounts, request, cancel, target.log);
+           }},
+      stop));
+  if (taken.owner) {
+    return begin_and_serve(arguments, target, taken.owner->host(), mounts, daemon, stop);
+  }
+  note_ignored(arguments, taken.answer.pid);
+  PENSTOCK_TRY(print_all(started_text(arguments, taken.answer)));
+  return arguments.foreground ? stay_until_unmounted(arguments.directory, stop) : Result<void>();
 }
 
 int run_mount(MountArguments& arguments) {

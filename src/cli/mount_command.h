@@ -70,6 +70,18 @@ std::optional<tune::doctor::Mount> mount_at(const std::string& directory);
 // "bash (pid 12), python3 (pid 34)": who has something open there, as far as can be seen.
 std::string users_of(const std::string& directory);
 
+// The volume is shown elsewhere, and only once.
+Error mounted_elsewhere(const std::string& name, const std::string& directory);
+Error mounted_already(const tune::doctor::Mount& mount);
+
+// mount_point.cc: whether a volume can be mounted there. What a dead process left is removed first.
+Result<void> check_mount_point(const std::string& directory);
+// What programs wrote goes from the kernel to the process that serves the mount.
+Result<void> send_pages(const std::string& directory);
+// With the flags of umount2(); who is not root has fusermount3 do it. kBusy says who uses it.
+Result<void> unmount_directory(const std::string& directory, int flags);
+Error busy_mount(const std::string& directory);
+
 // mount_helper.cc: the arguments of `penstock` for a call by mount(8): as mount.penstock or
 // mount.fuse.penstock, or by mount.fuse3 as `penstock NAME DIR -o ...`. Nothing when it is no such
 // call.

@@ -12,12 +12,14 @@
 #include <iterator>
 
 #include "cli/mount_command.h"
+#include "volume/control_call.h"
 
 namespace penstock::cli {
 
 namespace {
 
 constexpr size_t kUsersNamedMax = 5;
+constexpr auto kOwnerPatience = std::chrono::seconds(2);
 
 std::string read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -68,6 +70,28 @@ bool uses(const std::string& process, std::string_view directory) {
   return false;
 }
 
+// Of all volumes in the directory: as long as one is mounted they have an owner.
+std::optional<std::string> told_by_owner(const std::string& directory) {
+  using namespace volume::control;
+  Result<Channel> channel = connect_to_owner(directory);
+  if (!channel.ok()) return std::nullopt;
+  Link link;
+  link.channel = std::move(*channel);
+  const Patience patience{.deadline = deadline_in(kOwnerPatience)};
+  const Result<Answer> names = call(link, Kind::kVolumes, {}, patience);
+  if (!names.ok()) return std::nullopt;
+  const auto volumes = decode<std::vector<std::string>>(names->body);
+  if (!volumes.ok()) return std::nullopt;
+  for (const std::string& volume : *volumes) {
+    const Result<Answer> answer =
+        call(link, Kind::kStatus, encode(VolumeRequest{volume}), patience);
+    if (!answer.ok()) return std::nullopt;
+    const auto status = decode<volume::VolumeStatus>(answer->body);
+    if (status.ok() && !status->mounted_at.empty()) return status->mounted_at;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<tune::doctor::Mount> penstock_mounts() {
@@ -85,6 +109,7 @@ std::optional<tune::doctor::Mount> mount_at(const std::string& directory) {
 }
 
 std::optional<std::string> mount_of_host(const std::string& directory) {
+  if (std::optional<std::string> told = told_by_owner(directory)) return told;
   char real[PATH_MAX];
   if (::realpath(directory.c_str(), real) == nullptr) return std::nullopt;
   const std::string lock = std::string(real) + "/owner.lock";
@@ -109,11 +134,21 @@ std::optional<std::string> mount_of_host(const std::string& directory) {
 Error explain_busy(const Error& error, const std::string& name, const std::string& host) {
   if (error.code != ErrorCode::kBusy) return error;
   const std::optional<std::string> point = mount_of_host(host);
-  if (!point) return error;
+  return point ? mounted_elsewhere(name, *point) : error;
+}
+
+Error mounted_elsewhere(const std::string& name, const std::string& directory) {
   return make_error(ErrorCode::kBusy,
                     fmt::format("{0} is mounted at {1}, and a volume has one owner at a time; to "
                                 "end that: penstock umount {1}",
-                                name, *point));
+                                name, directory));
+}
+
+Error mounted_already(const tune::doctor::Mount& mount) {
+  return make_error(
+      ErrorCode::kExists,
+      fmt::format("{0} is mounted already (volume {1}); to end that: penstock umount {0}",
+                  mount.point, mount.source));
 }
 
 Result<std::string> mount_point_path(const std::string& directory) {

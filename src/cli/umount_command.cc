@@ -1,15 +1,12 @@
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <stop_token>
@@ -54,6 +51,7 @@ struct Unmounted {
   std::string volume;
   uint64_t left_bytes = 0;
   bool was_dead = false;
+  std::vector<std::string> others = {};  // That the same process serves: it goes on.
 };
 
 int fail_umount(const Error& error) {
@@ -116,24 +114,12 @@ Result<nlohmann::json> first_status_of(const std::string& directory) {
   return status_of(directory);
 }
 
+std::vector<std::string> others_of(const nlohmann::json& status) {
+  return status.value("others", std::vector<std::string>());
+}
+
 uint64_t left_bytes(const nlohmann::json& status) {
   return status.value("/pending/content_bytes"_json_pointer, uint64_t{0});
-}
-
-Error busy(const std::string& directory) {
-  const std::string users = users_of(directory);
-  return make_error(ErrorCode::kBusy, fmt::format("{} is in use{}{}; end that first, or --force",
-                                                  directory, users.empty() ? "" : " by ", users));
-}
-
-// What programs wrote goes from the kernel to the process that serves the mount.
-Result<void> send_pages(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return errno_error(errno, directory);
-  const int failed = ::syncfs(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  if (failed != 0) return errno_error(failed, fmt::format("write what is left at {}", directory));
-  return {};
 }
 
 Result<void> drain(const std::string& directory, const std::stop_token& stop) {
@@ -168,35 +154,6 @@ Result<void> drain(const std::string& directory, const std::stop_token& stop) {
   }
 }
 
-// Who is not root asks a program that is. 0, or the errno.
-int run_fusermount(const std::string& directory, bool lazily) {
-  const char* const mode = lazily ? "-uzq" : "-uq";
-  const std::array<const char*, 4> words = {"fusermount3", mode, directory.c_str(), nullptr};
-  pid_t child = 0;
-  if (::posix_spawnp(&child, words[0], nullptr, nullptr, const_cast<char* const*>(words.data()),
-                     environ) != 0) {
-    return EPERM;
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : EBUSY;
-}
-
-Result<void> unmount(const std::string& directory, int flags) {
-  if (::umount2(directory.c_str(), flags | UMOUNT_NOFOLLOW) == 0) return {};
-  int failed = errno;
-  if (failed == EPERM) failed = run_fusermount(directory, (flags & MNT_DETACH) != 0);
-  if (failed == 0) return {};
-  if (failed == EBUSY) return busy(directory);
-  if (failed == EPERM) {
-    return make_error(
-        ErrorCode::kPermission,
-        fmt::format("only root may unmount {0} this way; try: fusermount3 -u {0}", directory));
-  }
-  return errno_error(failed, fmt::format("unmount {}", directory));
-}
-
 // The volume has an owner until its process has ended: whoever mounts it next should not be turned
 // away.
 class ProcessEnd {
@@ -224,23 +181,25 @@ Result<Unmounted> run(const UnmountArguments& arguments, const std::stop_token& 
   done.volume = PENSTOCK_TRY(find(directory)).source;
   const Result<nlohmann::json> status = first_status_of(directory);
   if (!status.ok() && status.error().os_errno == ENOTCONN) {
-    PENSTOCK_TRY(unmount(directory, MNT_DETACH));
+    PENSTOCK_TRY(unmount_directory(directory, MNT_DETACH));
     done.was_dead = true;
     return done;
   }
   if (!status.ok() && !arguments.force) return status.error();
   const ProcessEnd end(status.ok() ? status->value("pid", 0) : 0);
   // Before anything that takes time.
-  if (!arguments.force && !users_of(directory).empty()) return busy(directory);
+  if (!arguments.force && !users_of(directory).empty()) return busy_mount(directory);
   if (status.ok()) PENSTOCK_TRY(send_pages(directory));
+  if (status.ok()) done.others = others_of(*status);
   const bool live = status.ok() && !status->value("read_only", false);
   if (live && !arguments.no_drain) PENSTOCK_TRY(drain(directory, stop));
   if (live) {
     const Result<nlohmann::json> last = status_of(directory);
     done.left_bytes = last.ok() ? left_bytes(*last) : 0;
+    if (last.ok()) done.others = others_of(*last);
   }
-  PENSTOCK_TRY(unmount(directory, arguments.force ? MNT_FORCE | MNT_DETACH : 0));
-  end.wait();
+  PENSTOCK_TRY(unmount_directory(directory, arguments.force ? MNT_FORCE | MNT_DETACH : 0));
+  if (done.others.empty()) end.wait();
   return done;
 }
 
@@ -249,7 +208,8 @@ std::string text_of(const UnmountArguments& arguments, const Unmounted& done) {
     const nlohmann::ordered_json json = {{"volume", done.volume},
                                          {"directory", arguments.directory},
                                          {"left_bytes", done.left_bytes},
-                                         {"was_dead", done.was_dead}};
+                                         {"was_dead", done.was_dead},
+                                         {"others", done.others}};
     return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
   if (done.was_dead) {
@@ -258,11 +218,18 @@ std::string text_of(const UnmountArguments& arguments, const Unmounted& done) {
         "with the next mount\n",
         done.volume);
   }
-  if (done.left_bytes == 0) return {};
-  return fmt::format(
-      "{} of {} are in the journal on this machine, not in the store; the next mount "
-      "goes on with them\n",
-      format_size(done.left_bytes), done.volume);
+  std::string text;
+  if (done.left_bytes > 0) {
+    text = fmt::format(
+        "{} of {} are in the journal on this machine, not in the store; the next mount "
+        "goes on with them\n",
+        format_size(done.left_bytes), done.volume);
+  }
+  if (!done.others.empty()) {
+    text += fmt::format("its process goes on, for what else it serves: {}\n",
+                        printable(fmt::format("{}", fmt::join(done.others, ", "))));
+  }
+  return text;
 }
 
 int run_umount(const UnmountArguments& arguments) {
@@ -284,7 +251,7 @@ void add_umount_command(CLI::App& app, Run& run_chosen) {
                     "Leave in the journal what is not in the store yet");
   command->add_flag("--force", arguments->force,
                     "Though programs use it, or it does not answer: they get errors");
-  command->add_flag("--json", arguments->json, "Print JSON: volume, directory, left_bytes");
+  command->add_flag("--json", arguments->json, "Print JSON: volume, directory, left_bytes, others");
   command->footer(kFooter);
   command->callback(
       [arguments, &run_chosen] { run_chosen = [arguments] { return run_umount(*arguments); }; });

@@ -78,7 +78,7 @@ Result<std::optional<meta::Time>> parse_at(const std::string& at);
 // kNotFound of a version of then says why; other errors stay.
 Error explain_at(const Error& error, const std::optional<meta::Time>& at);
 // The version of then; none: the one that is committed for it now.
-Result<meta::Version> version_at(volume::Host& host, const std::string& at);
+Result<meta::Version> version_at(volume::Host& host, std::optional<meta::Time> at);
 
 // "2026-11-14 09:00", "2026-11-14T09:00:05", "3h" (ago): nanoseconds since 1970.
 Result<meta::Time> parse_time(std::string_view text, meta::Time now);

@@ -101,12 +101,11 @@ Error explain_at(const Error& error, const std::optional<meta::Time>& at) {
                                 format_time(*at)));
 }
 
-Result<meta::Version> version_at(volume::Host& host, const std::string& at) {
-  const std::optional<meta::Time> time = PENSTOCK_TRY(parse_at(at));
-  if (!time) return host.commit();
-  const Result<meta::Version> version = host.database().version_at(*time);
+Result<meta::Version> version_at(volume::Host& host, std::optional<meta::Time> at) {
+  if (!at) return host.commit();
+  const Result<meta::Version> version = host.database().version_at(*at);
   if (version.ok()) return version;
-  return explain_at(version.error(), time);
+  return explain_at(version.error(), at);
 }
 
 Result<std::optional<Nanoseconds>> parse_retention(std::string_view text) {

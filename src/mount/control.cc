@@ -7,8 +7,7 @@
 namespace penstock::mount {
 
 Control::Control(std::shared_ptr<volume::Host> host, MountFacts facts)
-    : admin_(volume::make_local_admin(std::move(host), facts.directory)),
-      facts_(std::move(facts)) {}
+    : admin_(volume::make_local_admin(std::move(host))), facts_(std::move(facts)) {}
 
 Control::~Control() {
   stop_.request_stop();
@@ -20,7 +19,7 @@ Result<std::string> Control::status(const std::map<std::string, uint64_t>& reque
   const volume::HostStatus& host = volume.host;
   nlohmann::ordered_json json = {
       {"volume", facts_.volume},
-      {"directory", volume.mounted_at},
+      {"directory", facts_.directory},
       {"pid", volume.owner_pid},
       {"read_only", facts_.version.has_value()},
       {"version", facts_.version.value_or(host.version)},
@@ -33,6 +32,7 @@ Result<std::string> Control::status(const std::map<std::string, uint64_t>& reque
       {"live_bytes", host.live_bytes},
       {"objects", host.objects},
       {"requests", requests},
+      {"others", facts_.others ? facts_.others() : std::vector<std::string>()},
   };
   const std::lock_guard lock(mutex_);
   json["draining"] = draining_;

@@ -3,6 +3,7 @@
 // Threads: all calls from any thread. Stopping: a drain under way is given up within seconds.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "penstock/volume.h"
 #include "volume/admin.h"
@@ -20,6 +22,7 @@ struct MountFacts {
   std::string volume;
   std::string directory;
   std::optional<meta::Version> version = std::nullopt;  // None: live.
+  std::function<std::vector<std::string>()> others = nullptr;
 };
 
 class Control {

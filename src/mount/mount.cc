@@ -47,7 +47,7 @@ class MountImpl final : public Mount {
     live_ = PENSTOCK_TRY(host_->open(name));
     if (options_.version) past_ = PENSTOCK_TRY(live_->at(*options_.version));
     control_ = std::make_unique<Control>(
-        host_, MountFacts{std::string(name), directory_, options_.version});
+        host_, MountFacts{std::string(name), directory_, options_.version, options_.others});
     volume::VolumeView& view = past_ ? *past_ : static_cast<volume::VolumeView&>(*live_);
     server_ = std::make_unique<Server>(view, past_ ? nullptr : live_.get(), *control_, directory_,
                                        options_);

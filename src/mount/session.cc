@@ -45,6 +45,12 @@ void take_log(fuse_log_level level, const char* format, va_list arguments) {
   if (level <= FUSE_LOG_WARNING && any_mounted) log_warn("libfuse", {{"message", line}});
 }
 
+// What was said about another mount is not why this one fails.
+void forget_last_line() {
+  const std::lock_guard lock(last_line_mutex);
+  last_line.clear();
+}
+
 std::string said_by_library() {
   const std::lock_guard lock(last_line_mutex);
   return last_line;
@@ -166,6 +172,7 @@ void Session::leave() {
 Result<void> Session::mount(const MountOptions& options, const fuse_lowlevel_ops& operations,
                             void* server, const fuse_custom_io* io) {
   fuse_set_log_func(take_log);
+  forget_last_line();
   Arguments arguments;
   add_options(arguments, options);
   session_ = fuse_session_new(arguments.get(), &operations, sizeof operations, server);

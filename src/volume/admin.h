@@ -54,8 +54,12 @@ class Admin {
                              std::stop_token cancel) = 0;
 };
 
+// Where this process has the volume of that name mounted at the moment: the live one; where that is
+// not, another state of it. Empty: nowhere.
+using MountedAt = std::function<std::string(std::string_view volume)>;
+
 // Over a host of this process.
-std::unique_ptr<Admin> make_local_admin(std::shared_ptr<Host> host, std::string mounted_at = {});
+std::unique_ptr<Admin> make_local_admin(std::shared_ptr<Host> host, MountedAt mounted_at = nullptr);
 // What both status() and a mount tell.
 Result<VolumeStatus> volume_status(Host& host, std::string_view volume,
                                    std::string mounted_at = {});

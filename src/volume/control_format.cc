@@ -117,6 +117,8 @@ bool is_request_body(Kind kind, std::span<const std::byte> body) {
       return is<FsckRequest>(body);
     case Kind::kDrain:
       return is<TimeoutRequest>(body);
+    case Kind::kMount:
+      return is<MountRequest>(body);
     default:
       return is_store_request(kind, body);
   }

@@ -53,6 +53,7 @@ enum class Kind : uint16_t {
   kGc = 55,
   kFsck = 56,
   kDrain = 57,
+  kMount = 58,
 };
 
 struct Header {

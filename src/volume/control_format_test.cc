@@ -85,6 +85,22 @@ TEST(ControlFormat, OneByteLessOrMoreIsNoMessage) {
   EXPECT_FALSE(is_request_body(Kind::kAnswer, {}));
 }
 
+TEST(ControlFormat, ARequestToMountIsOneToItsLastByte) {
+  const MountRequest request{
+      .volume = "v", .directory = "/mnt", .at = 5, .gid = 6, .access_times = 1, .name_space = 7};
+  std::vector<std::byte> body = encode(request);
+  EXPECT_TRUE(is_request_body(Kind::kMount, body));
+  const Result<MountRequest> again = decode<MountRequest>(body);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->directory, "/mnt");
+  EXPECT_EQ(again->at, 5);
+  EXPECT_FALSE(again->uid);
+  EXPECT_EQ(again->gid, 6u);
+  EXPECT_EQ(again->name_space, 7u);
+  body.pop_back();
+  EXPECT_FALSE(is_request_body(Kind::kMount, body));
+}
+
 TEST(ControlFormat, AnyBytesAreReadWithoutHarm) {
   std::mt19937_64 random(7);
   for (int i = 0; i < 20'000; ++i) {

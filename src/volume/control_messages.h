@@ -13,6 +13,7 @@
 #include "penstock/volume.h"
 #include "volume/admin.h"
 #include "volume/control_format.h"
+#include "volume/control_mount.h"
 #include "volume/record_bytes.h"
 
 namespace penstock::volume::control {

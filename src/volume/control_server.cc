@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fstream>
 
 #include "base/log.h"
 #include "base/thread_pool.h"
@@ -21,6 +22,14 @@ namespace {
 
 // After a failure to accept, of which being out of descriptors is the likely one.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+
+// As ps calls it.
+std::string program_name() {
+  std::ifstream file("/proc/self/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
 
 }  // namespace
 
@@ -111,6 +120,16 @@ void ControlServer::join_ended() {
     connection->thread.join();
     return true;
   });
+}
+
+Result<control::MountAnswer> ControlServer::mount(const control::MountRequest& request,
+                                                  const std::stop_token& cancel) {
+  if (options_.mount_beside) return options_.mount_beside(request, cancel);
+  return make_error(
+      ErrorCode::kUnsupported,
+      fmt::format("process {} ({}) has the volume, and serves no mounts; mount it when that has "
+                  "ended. Once it is mounted, such programs go through the mount",
+                  ::getpid(), program_name()));
 }
 
 Result<std::shared_ptr<store::ObjectStore>> ControlServer::store_of(

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -28,9 +29,10 @@
 namespace penstock::volume {
 
 struct ControlServerOptions {
-  std::string mounted_at = {};  // For people.
+  MountedAt mounted_at = nullptr;  // For people.
   std::shared_ptr<ChangeFeed> feed = nullptr;
-  size_t connections_max = 256;  // More are told to come back later.
+  control::MountBeside mount_beside = nullptr;  // Null: this process serves no mounts.
+  size_t connections_max = 256;                 // More are told to come back later.
 };
 
 class ControlServer {
@@ -48,6 +50,8 @@ class ControlServer {
 
   // For connections.
   Result<std::shared_ptr<store::ObjectStore>> store_of(const control::OpenStoreRequest& request);
+  Result<control::MountAnswer> mount(const control::MountRequest& request,
+                                     const std::stop_token& cancel);
   Admin& admin() { return *admin_; }
   bool stopping() const { return stopping_; }
 

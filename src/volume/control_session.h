@@ -49,6 +49,7 @@ class Session {
   Result<Body> gc(const Frame& frame);
   Result<Body> fsck(const Frame& frame);
   Result<Body> drain(const Frame& frame);
+  Result<Body> mount(const Frame& frame);
   Result<void> send_findings(uint64_t request, const std::vector<Finding>& findings);
   // Does the work on another thread, while the peer gets signs of life: `progress`, as it is then.
   // Stops it when the peer goes.

@@ -88,6 +88,8 @@ Result<Session::Body> Session::long_answer(const Frame& frame) {
       return fsck(frame);
     case Kind::kDrain:
       return drain(frame);
+    case Kind::kMount:
+      return mount(frame);
     default:
       return make_error(ErrorCode::kUnsupported,
                         "the process that has the volume does not know this request");
@@ -156,6 +158,17 @@ Result<Session::Body> Session::drain(const Frame& frame) {
       [&] { return encode(latest.get()); });
   if (!done.ok()) return done.error();
   return Body();
+}
+
+Result<Session::Body> Session::mount(const Frame& frame) {
+  const auto request = PENSTOCK_TRY(decode<MountRequest>(frame.body));
+  Result<MountAnswer> answer = MountAnswer();
+  run_long(
+      frame.header.request,
+      [&](const std::stop_token& cancel) { answer = server_.mount(request, cancel); },
+      [] { return Body(); });
+  if (!answer.ok()) return answer.error();
+  return encode(*answer);
 }
 
 void Session::run_long(uint64_t request, const std::function<void(std::stop_token)>& work,

@@ -13,12 +13,12 @@ constexpr int kPinAttempts = 5;
 
 class LocalAdmin final : public Admin {
  public:
-  LocalAdmin(std::shared_ptr<Host> host, std::string mounted_at)
+  LocalAdmin(std::shared_ptr<Host> host, MountedAt mounted_at)
       : host_(std::move(host)), mounted_at_(std::move(mounted_at)) {}
 
   Result<std::vector<std::string>> volumes() override { return host_->volumes(); }
   Result<VolumeStatus> status(std::string_view volume) override {
-    return volume_status(*host_, volume, mounted_at_);
+    return volume_status(*host_, volume, mounted_at_ ? mounted_at_(volume) : std::string());
   }
   Result<void> set_settings(std::string_view volume, const meta::Settings& settings) override {
     return host_->set_settings(volume, settings);
@@ -51,7 +51,7 @@ class LocalAdmin final : public Admin {
   Result<std::unique_ptr<meta::Pin>> pin_of(std::optional<meta::Time> at);
 
   const std::shared_ptr<Host> host_;
-  const std::string mounted_at_;
+  const MountedAt mounted_at_;
 };
 
 Result<std::unique_ptr<meta::Pin>> LocalAdmin::pin_of(std::optional<meta::Time> at) {
@@ -93,7 +93,7 @@ Result<VolumeStatus> volume_status(Host& host, std::string_view volume, std::str
   return status;
 }
 
-std::unique_ptr<Admin> make_local_admin(std::shared_ptr<Host> host, std::string mounted_at) {
+std::unique_ptr<Admin> make_local_admin(std::shared_ptr<Host> host, MountedAt mounted_at) {
   return std::make_unique<LocalAdmin>(std::move(host), std::move(mounted_at));
 }
 

@@ -62,8 +62,11 @@ Result<std::shared_ptr<Owner>> Owner::open(const std::string& directory, HostOpt
   // Not in the host's own end: nobody would be answered meanwhile.
   owner->drain_on_close_ = std::exchange(host.drain_on_close, false);
   owner->host_ = PENSTOCK_TRY(open_host(directory, host));
-  Result<std::unique_ptr<ControlServer>> server = ControlServer::start(
-      owner->host_, directory, {.mounted_at = options.mounted_at, .feed = options.feed});
+  Result<std::unique_ptr<ControlServer>> server =
+      ControlServer::start(owner->host_, directory,
+                           {.mounted_at = options.mounted_at,
+                            .feed = options.feed,
+                            .mount_beside = options.mount_beside});
   if (server.ok()) {
     owner->server_ = std::move(*server);
   } else {
@@ -87,6 +90,17 @@ void Owner::drain() {
     const bool others = server_ && server_->connections() > 0;
     if (others && std::chrono::steady_clock::now() >= with_others) return;
   }
+}
+
+Result<control::MountAnswer> mount_beside(const std::string& directory,
+                                          const control::MountRequest& request,
+                                          const std::stop_token& cancel) {
+  control::Link link;
+  link.channel = PENSTOCK_TRY(control::connect_to_owner(directory));
+  PENSTOCK_TRY(greet(link));
+  const control::Answer answer = PENSTOCK_TRY(
+      control::call(link, control::Kind::kMount, control::encode(request), {.cancel = cancel}));
+  return control::decode<control::MountAnswer>(answer.body);
 }
 
 Result<Reached> reach(const std::string& directory, const HostOptions& options) {

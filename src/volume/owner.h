@@ -13,8 +13,10 @@
 namespace penstock::volume {
 
 struct OwnerOptions {
-  std::string mounted_at = {};
+  MountedAt mounted_at = nullptr;
   std::shared_ptr<ChangeFeed> feed = nullptr;
+  // Called on threads of the control socket, from before open() returns until the owner has ended.
+  control::MountBeside mount_beside = nullptr;
 };
 
 // A host that this process has, and shares with others for as long as this lives. With
@@ -48,6 +50,14 @@ struct Reached {
   std::shared_ptr<Owner> owner;  // One for all in this process, until the last lets go of it.
   control::Channel channel;      // To the process that has it.
 };
+
+// Has the process that owns the volume in this directory mount it once more. kUnavailable: nobody has
+// it, or one that is just starting or ending; kUnsupported: who has it serves no mounts (the message
+// says who); kPermission: it is of another user, who may be dead; kTimeout: it does not answer. Other
+// errors are those of the mount.
+Result<control::MountAnswer> mount_beside(const std::string& directory,
+                                          const control::MountRequest& request,
+                                          const std::stop_token& cancel);
 
 // Takes the volume over, or connects to who has it. One that is just starting or ending is waited for,
 // some seconds; then kBusy. kTimeout: it is there, and does not answer.
