@@ -189,6 +189,8 @@ class View {
   // Up to `count` entries after `cookie` (0: from the first), "." and ".." not among them, in the order
   // of their making. Entries that come and go meanwhile may be seen or not; others are, once.
   virtual Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count) = 0;
+  // Of all entries, in whatever directory, that were made before: later ones have larger cookies.
+  virtual uint64_t last_cookie() = 0;
   // As list(), in the order of their names (as bytes), from `from` on, that one included.
   virtual Result<std::vector<Entry>> list_names(Ino directory, std::string_view from,
                                                 size_t count) = 0;
@@ -244,9 +246,10 @@ class Namespace : public View {
   virtual Result<Removed> unlink(Ino parent, std::string_view name, Time now) = 0;
   virtual Result<Removed> remove_directory(Ino parent, std::string_view name, Time now) = 0;
   // As renameat2(2): onto itself it does nothing; a directory never goes below itself (EINVAL).
+  // In listings the new name stands where that name stood, or, in the same directory, the old one.
   virtual Result<Renamed> rename(Ino parent, std::string_view name, Ino new_parent,
                                  std::string_view new_name, Rename mode, Time now) = 0;
-  // A size that becomes another changes mtime too; everything but atime changes ctime. atime alone is
+  // A size, be it the same, changes mtime too; everything but atime changes ctime. atime alone is
   // changed in place: it makes no version, and past ones may show the new one.
   virtual Result<Inode> change(Ino ino, const Changes& changes, Time now) = 0;
   virtual Result<void> set_xattr(Ino ino, std::string_view name, std::string_view value,

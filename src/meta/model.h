@@ -60,6 +60,8 @@ class Model {
   bool is_below(Ino directory, Ino top);
   void touch(Ino directory, Time now);
   void drop_entry(Ino parent, const std::string& name);
+  using Name = std::pair<Ino, std::string>;
+  void move_entry(const Name& from, const Name& to, Ino ino);
 
   std::map<Ino, ModelNode> nodes_;
 };

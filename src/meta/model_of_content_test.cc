@@ -40,8 +40,8 @@ int Model::change(Ino ino, const Changes& changes, Time now) {
       if (node->bytes.size() > *changes.size && *changes.size < node->inode.size)
         node->bytes.resize(*changes.size);
       node->inode.size = *changes.size;
-      finish(*node, now);
     }
+    finish(*node, now);
   }
   Inode& inode = node->inode;
   if (changes.permissions) inode.mode = (inode.mode & S_IFMT) | *changes.permissions;

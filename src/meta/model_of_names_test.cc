@@ -110,6 +110,22 @@ bool Model::is_below(Ino directory, Ino top) {
   return directory == top;
 }
 
+// To where the new name stood, or, in the same directory, the old one; else to the end.
+void Model::move_entry(const Name& from, const Name& to, Ino ino) {
+  auto& entries = nodes_.at(to.first).entries;
+  const auto is = [](const std::string& name) {
+    return [&name](const auto& entry) { return entry.first == name; };
+  };
+  auto place = std::ranges::find_if(entries, is(to.second));
+  if (place == entries.end() && from.first == to.first) {
+    std::ranges::find_if(entries, is(from.second))->first = to.second;
+    return;
+  }
+  if (place == entries.end()) place = entries.insert(place, {to.second, ino});
+  place->second = ino;
+  drop_entry(from.first, from.second);
+}
+
 int Model::rename(Ino parent, const std::string& name, Ino new_parent, const std::string& new_name,
                   Rename mode, Time now) {
   if (const int error = check_directory(parent)) return error;
@@ -137,10 +153,8 @@ int Model::rename(Ino parent, const std::string& name, Ino new_parent, const std
       if (directory != target->inode.is_directory()) return directory ? ENOTDIR : EISDIR;
       if (!target->entries.empty()) return ENOTEMPTY;
       target->inode.links = directory ? 0 : target->inode.links - 1;
-      drop_entry(new_parent, new_name);
     }
-    drop_entry(parent, name);
-    nodes_.at(new_parent).entries.emplace_back(new_name, moved->inode.ino);
+    move_entry({parent, name}, {new_parent, new_name}, moved->inode.ino);
   }
   moved->parent = new_parent;
   moved->inode.ctime = now;

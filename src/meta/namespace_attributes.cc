@@ -40,8 +40,8 @@ Result<Inode> SqliteNamespace::apply(InodeRow& row, const Changes& changes, Time
       row.allocated -= PENSTOCK_TRY(cut_extents(*core_, id(), row.ino, rest));
     }
     row.data_version = core_->next_data_version();
-    row.mtime = now;
   }
+  if (changes.size) row.mtime = now;  // Of the same size too, as ftruncate(2) has it.
   if (changes.permissions) row.mode = (row.mode & S_IFMT) | (*changes.permissions & 07777);
   if (changes.uid) row.uid = *changes.uid;
   if (changes.gid) row.gid = *changes.gid;

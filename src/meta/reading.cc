@@ -75,6 +75,11 @@ Result<std::vector<Entry>> Reading::list(Ino directory, uint64_t cookie, size_t 
   });
 }
 
+uint64_t Reading::last_cookie() {
+  const std::lock_guard turn(core_->mutex());
+  return core_->counters().cookie - 1;
+}
+
 Result<std::vector<Entry>> Reading::list_names(Ino directory, std::string_view from, size_t count) {
   return read([&]() -> Result<std::vector<Entry>> {
     PENSTOCK_TRY(load_directory(*core_, volume_->id, directory, version_));
@@ -132,6 +137,7 @@ class PastView : public View {
   Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count) override {
     return reading_.list(directory, cookie, count);
   }
+  uint64_t last_cookie() override { return reading_.last_cookie(); }
   Result<std::vector<Entry>> list_names(Ino directory, std::string_view from,
                                         size_t count) override {
     return reading_.list_names(directory, from, count);

@@ -19,6 +19,7 @@ class Reading {
   Result<Inode> inode(Ino ino);
   Result<Inode> lookup(Ino directory, std::string_view name);
   Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count);
+  uint64_t last_cookie();
   Result<std::vector<Entry>> list_names(Ino directory, std::string_view from, size_t count);
   Result<std::string> symlink(Ino ino);
   Result<std::vector<Extent>> extents(Ino ino, uint64_t offset, uint64_t length);

@@ -56,6 +56,13 @@ void Renaming::move_links(int entries, int directories) {
   destination_->links += static_cast<uint32_t>(directories);
 }
 
+// Where a name that is listed stays, whoever lists sees it once; and what is renamed as it is listed
+// does not come again at the end, so that a listing ends.
+uint64_t Renaming::new_cookie() const {
+  if (target_entry_) return target_entry_->cookie;
+  return from_.parent == to_.parent ? entry_.cookie : 0;
+}
+
 Result<void> Renaming::replace() {
   PENSTOCK_TRY(end_entry(core_, volume_, from_.parent, from_.name, entry_));
   if (target_ != nullptr) {
@@ -64,7 +71,7 @@ Result<void> Renaming::replace() {
     if (target_->is_directory()) destination_->links -= 1;
     target_->links = target_->is_directory() ? 0 : target_->links - 1;
   }
-  PENSTOCK_TRY(add_entry(core_, volume_, to_.parent, to_.name, *moved_));
+  PENSTOCK_TRY(add_entry(core_, volume_, to_.parent, to_.name, *moved_, new_cookie()));
   move_links(1, moved_->is_directory() ? 1 : 0);
   return {};
 }

@@ -31,6 +31,7 @@ class Renaming {
   Result<void> check() const;
   // EINVAL where `directory` is `top`, or lies below it.
   Result<void> check_not_below(Ino directory, Ino top) const;
+  uint64_t new_cookie() const;  // Of the new name; 0: one at the end.
   Result<void> replace();
   Result<void> exchange();
   void move_links(int entries, int directories);

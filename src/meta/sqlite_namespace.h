@@ -24,6 +24,7 @@ class SqliteNamespace : public Namespace {
   Result<std::vector<Entry>> list(Ino directory, uint64_t cookie, size_t count) override {
     return reading_.list(directory, cookie, count);
   }
+  uint64_t last_cookie() override { return reading_.last_cookie(); }
   Result<std::vector<Entry>> list_names(Ino directory, std::string_view from,
                                         size_t count) override {
     return reading_.list_names(directory, from, count);

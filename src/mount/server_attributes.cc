@@ -1,8 +1,10 @@
 // Attributes of inodes, and of the whole.
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <limits>
 
 #include "mount/errors.h"
 #include "mount/server.h"
@@ -16,8 +18,12 @@ constexpr unsigned long kSpaceBlockBytes = 4096;
 constexpr uint64_t kEndlessBytes = 1024 * kTiB;
 constexpr uint64_t kEndlessInodes = uint64_t{1} << 40;
 
+// What lies further away than can be said, as ext4 does too, becomes what can.
 meta::Time time_of(const timespec& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+  constexpr meta::Time kSecond = 1'000'000'000;
+  constexpr meta::Time kLast = std::numeric_limits<meta::Time>::max() / kSecond - 1;
+  const meta::Time seconds = std::clamp<meta::Time>(time.tv_sec, -kLast, kLast);
+  return seconds * kSecond + time.tv_nsec;
 }
 
 meta::Time now() {
@@ -45,6 +51,11 @@ meta::Changes changes_of(const struct stat& wanted, int which) {
   return changes;
 }
 
+// Nothing, or only the time of access: by itself that counts for no change of the inode.
+bool is_no_change(const meta::Changes& changes) {
+  return !changes.mtime && !changes.permissions && !changes.uid && !changes.gid && !changes.size;
+}
+
 uint64_t left(uint64_t whole, uint64_t used) {
   return whole > used ? whole - used : 0;
 }
@@ -56,6 +67,15 @@ void Server::getattr(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
   const Result<meta::Inode> inode = names().inode(ino);
   if (!inode.ok()) return reply_error(request, inode.error(), "getattr", ino);
   reply_attr(request, *inode);
+}
+
+// Somebody asked for it, so the time of change is set: by an owner that stays. The kernel lets nobody
+// else give it away meanwhile.
+Result<void> Server::count_as_change(fuse_req_t request, meta::Changes& changes, meta::Ino ino) {
+  const meta::Inode inode = PENSTOCK_TRY(names().inode(ino));
+  if (!changes.atime) PENSTOCK_TRY(drop_for_nobody(request, changes, inode));
+  changes.uid = inode.uid;
+  return {};
 }
 
 void Server::setattr(fuse_req_t request, fuse_ino_t ino, struct stat* wanted, int which,
@@ -71,9 +91,13 @@ void Server::setattr(fuse_req_t request, fuse_ino_t ino, struct stat* wanted, in
   }
   if (options_.uid) changes.uid.reset();
   if (options_.gid) changes.gid.reset();
-  drop_from(changes, ino);
-  if (changes.size || changes.uid || changes.gid) (void)drop_special_bits(ino, false);
+  drop_from(request, changes, ino);
+  if (changes.size || changes.uid || changes.gid) (void)drop_special_bits(request, ino, false);
   if (changes.size || changes.atime || changes.mtime) access_.forget(ino);
+  if (is_no_change(changes)) {
+    const Result<void> counted = count_as_change(request, changes, ino);
+    if (!counted.ok()) return reply_error(request, counted.error(), "setattr", ino);
+  }
   const auto change = [&] { return live_->change(ino, changes); };
   const Result<meta::Inode> inode =
       changes.mtime && write_times_ ? write_times_->set(ino, *changes.mtime, change) : change();

@@ -91,7 +91,7 @@ void Server::write(fuse_req_t request, fuse_ino_t ino, const char* bytes, size_t
   if (refuse_change(request)) return;
   std::optional<WriteTimes::Writing> gathered;
   if (write_times_ && file->writepage != 0) gathered.emplace(*write_times_, ino);
-  const Result<void> dropped = drop_special_bits(ino, RequestWatch::request_kills());
+  const Result<void> dropped = drop_special_bits(request, ino, RequestWatch::request_kills());
   if (!dropped.ok()) return reply_error(request, dropped.error(), "write", ino);
   const Result<void> written =
       live_->write(ino, static_cast<uint64_t>(offset), std::as_bytes(std::span(bytes, size)));

@@ -81,7 +81,9 @@ void Server::list(fuse_req_t request, meta::Ino ino, size_t size, off_t offset,
     add({.name = "..", .ino = parent->ino, .mode = S_IFDIR, .cookie = 0}, kAfterParent);
   }
   auto cookie = static_cast<uint64_t>(std::max<off_t>(offset - kAfterParent, 0));
-  while (!full) {
+  if (offset == 0) listing_ends_.begin(ino, names().last_cookie());
+  const uint64_t end = listing_ends_.end_of(ino);
+  while (!full && cookie < end) {
     const size_t wanted = entries_in(size - used, with_attributes);
     const Result<std::vector<meta::Entry>> entries = names().list(ino, cookie, wanted);
     if (!entries.ok()) {
@@ -89,9 +91,10 @@ void Server::list(fuse_req_t request, meta::Ino ino, size_t size, off_t offset,
       break;  // Those before are told of already; it fails when asked for more.
     }
     for (const meta::Entry& entry : *entries) {
+      cookie = entry.cookie;
+      if (cookie > end) break;
       if (!is_hidden(ino, entry.name)) add(entry, static_cast<off_t>(entry.cookie) + kAfterParent);
       if (full) break;
-      cookie = entry.cookie;
     }
     if (entries->size() < wanted) break;
   }

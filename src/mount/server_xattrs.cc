@@ -17,15 +17,16 @@ bool is_acl(std::string_view name) {
   return name == kAccessAcl || name == kDefaultAcl;
 }
 
-// What can be stored at all.
-bool is_known(std::string_view name, bool acl) {
-  if (is_acl(name)) return acl;
+// 0, or why it cannot be stored.
+int refusal_of(std::string_view name, bool acl) {
+  if (is_acl(name)) return acl ? 0 : EOPNOTSUPP;
   // ls -l asks for it once for each file, unless it is told that there is no such thing.
-  if (name == "security.selinux") return false;
+  if (name == "security.selinux") return EOPNOTSUPP;
   for (const std::string_view prefix : {"user.", "trusted.", "security."}) {
-    if (name.starts_with(prefix) && name.size() > prefix.size()) return true;
+    if (name == prefix) return EINVAL;
+    if (name.starts_with(prefix)) return 0;
   }
-  return false;
+  return EOPNOTSUPP;
 }
 
 void reply_value(fuse_req_t request, std::string_view value, size_t size) {
@@ -59,8 +60,8 @@ bool Server::answers_for_mount(fuse_req_t request, meta::Ino ino, std::string_vi
 
 void Server::getxattr(fuse_req_t request, fuse_ino_t ino, const char* name, size_t size) {
   if (answers_for_mount(request, ino, name, size)) return;
-  if (!is_known(name, options_.acl)) {
-    fuse_reply_err(request, EOPNOTSUPP);
+  if (const int refusal = refusal_of(name, options_.acl)) {
+    fuse_reply_err(request, refusal);
     return;
   }
   const bool capability = kCapabilityName == name;
@@ -82,7 +83,7 @@ void Server::listxattr(fuse_req_t request, fuse_ino_t ino, size_t size) {
   const bool root = fuse_req_ctx(request)->uid == 0;
   std::string text;
   for (const std::string& name : *all) {
-    if (!is_known(name, options_.acl) || (name.starts_with("trusted.") && !root)) continue;
+    if (refusal_of(name, options_.acl) != 0 || (name.starts_with("trusted.") && !root)) continue;
     text += name;
     text += '\0';
   }
@@ -123,8 +124,8 @@ void Server::setxattr(fuse_req_t request, fuse_ino_t ino, const char* name, cons
     return;
   }
   if (refuse_change(request)) return;
-  if (!is_known(name, options_.acl)) {
-    fuse_reply_err(request, EOPNOTSUPP);
+  if (const int refusal = refusal_of(name, options_.acl)) {
+    fuse_reply_err(request, refusal);
     return;
   }
   const std::string_view text(value, size);
@@ -133,6 +134,10 @@ void Server::setxattr(fuse_req_t request, fuse_ino_t ino, const char* name, cons
   }
   if (std::string_view(name) == kDefaultAcl && !parse_acl(text).ok()) {
     fuse_reply_err(request, EINVAL);
+    return;
+  }
+  if (flags == (XATTR_CREATE | XATTR_REPLACE)) {  // Can only fail.
+    fuse_reply_err(request, names().xattr(ino, name).ok() ? EEXIST : ENODATA);
     return;
   }
   meta::XattrMode mode = meta::XattrMode::kSet;
@@ -145,8 +150,8 @@ void Server::setxattr(fuse_req_t request, fuse_ino_t ino, const char* name, cons
 
 void Server::removexattr(fuse_req_t request, fuse_ino_t ino, const char* name) {
   if (refuse_change(request)) return;
-  if (!is_known(name, options_.acl)) {
-    fuse_reply_err(request, EOPNOTSUPP);
+  if (const int refusal = refusal_of(name, options_.acl)) {
+    fuse_reply_err(request, refusal);
     return;
   }
   const Result<void> removed = live_->remove_xattr(ino, name);

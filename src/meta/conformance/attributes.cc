@@ -50,6 +50,10 @@ TEST_P(MetaConformance, TruncateCutsAndGrows) {
   EXPECT_EQ(cut->ctime, time);
   EXPECT_NE(cut->data_version, before.data_version);
   EXPECT_EQ(layout(*names_, made.ino), "0+100=a@0 100+50=b@0");
+  const Time later = now();
+  const Result<Inode> same = names_->change(made.ino, {.size = 150}, later);
+  EXPECT_EQ(same->mtime, later);  // As ftruncate(2) has it.
+  EXPECT_EQ(same->data_version, cut->data_version);
   ASSERT_THAT(names_->change(made.ino, {.size = 1000}, now()), IsOk());
   EXPECT_EQ(layout(*names_, made.ino), "0+100=a@0 100+50=b@0");  // What was cut is not back.
   EXPECT_EQ(*names_->totals(), (Totals{1000, 2}));

@@ -148,6 +148,47 @@ TEST_P(MetaConformance, ListsInPagesInTheOrderOfMaking) {
   EXPECT_TRUE(names_->list(kRoot, UINT64_MAX, 5)->empty());
 }
 
+TEST_P(MetaConformance, WhatIsMadeLaterHasALargerCookie) {
+  const Inode other = directory(kRoot, "other");
+  file(kRoot, "before");
+  const uint64_t last = names_->last_cookie();
+  EXPECT_LE(names_->list(kRoot, 0, 9)->back().cookie, last);
+  file(other.ino, "after");
+  ASSERT_THAT(names_->rename(kRoot, "before", other.ino, "moved", Rename::kReplace, now()), IsOk());
+  for (const Entry& entry : *names_->list(other.ino, 0, 9)) EXPECT_GT(entry.cookie, last);
+}
+
+TEST_P(MetaConformance, ListingsEndThoughWhatTheyShowIsRenamed) {
+  for (int i = 0; i < 20; ++i) file(kRoot, fmt::format("name-{}", i));
+  size_t seen = 0;
+  uint64_t cookie = 0;
+  while (seen <= 20) {
+    const auto page = names_->list(kRoot, cookie, 3);
+    ASSERT_THAT(page, IsOk());
+    if (page->empty()) break;
+    for (const Entry& entry : *page) {
+      ++seen;
+      cookie = entry.cookie;
+      ASSERT_THAT(names_->rename(kRoot, entry.name, kRoot, "aside", Rename::kReplace, now()),
+                  IsOk());
+      ASSERT_THAT(names_->rename(kRoot, "aside", kRoot, entry.name, Rename::kReplace, now()),
+                  IsOk());
+    }
+  }
+  EXPECT_EQ(seen, 20u);
+}
+
+TEST_P(MetaConformance, ANameThatIsReplacedStaysWhereItWasInListings) {
+  file(kRoot, "first");
+  file(kRoot, "second");
+  file(kRoot, "third");
+  ASSERT_THAT(names_->rename(kRoot, "third", kRoot, "first", Rename::kReplace, now()), IsOk());
+  const auto all = names_->list(kRoot, 0, 9);
+  ASSERT_EQ(all->size(), 2u);
+  EXPECT_EQ(all->front().name, "first");
+  expect_sound();
+}
+
 TEST_P(MetaConformance, HardLinksAreNamesOfOneInode) {
   const Inode made = file(kRoot, "a");
   const Inode other = directory(kRoot, "d");
