@@ -53,6 +53,7 @@ enum class Kind : uint16_t {
   kGc = 55,
   kFsck = 56,
   kDrain = 57,
+  kMetrics = 59,
 };
 
 struct Header {
