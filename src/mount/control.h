@@ -20,6 +20,7 @@ struct MountFacts {
   std::string volume;
   std::string directory;
   std::optional<meta::Version> version = std::nullopt;  // None: live.
+  std::string store = {};                               // For people.
 };
 
 class Control {
@@ -27,6 +28,7 @@ class Control {
   Control(std::shared_ptr<volume::Host> host, MountFacts facts);
   ~Control();
 
+  const MountFacts& facts() const { return facts_; }
   // JSON; `requests`: how many came of each kind.
   Result<std::string> status(const std::map<std::string, uint64_t>& requests);
   // Begins to move all content to the store; status() says how far it is.
