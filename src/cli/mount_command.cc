@@ -20,6 +20,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/volume_command.h"
+#include "mount/metrics_file.h"
 #include "penstock/io.h"
 #include "tune/text.h"
 #include "volume/owner.h"
@@ -156,6 +157,28 @@ Result<Served> start_mount(const MountArguments& arguments, MountPlan& plan) {
   return served;
 }
 
+// In the mount itself the first write would wait for itself.
+Result<void> check_metrics_file(const std::string& path, const std::string& directory) {
+  if (path.empty()) return {};
+  const std::string parent =
+      PENSTOCK_TRY(mount_point_path(std::filesystem::path(path).parent_path().string()));
+  if (!(parent + "/").starts_with(directory + "/")) return {};
+  return make_error(ErrorCode::kInvalid,
+                    fmt::format("--metrics-file: {} would lie in the mount itself", path));
+}
+
+// Nothing where nobody wants it.
+Result<std::unique_ptr<mount::MetricsFile>> start_metrics(const Served& served,
+                                                          const std::string& path) {
+  if (path.empty()) return std::unique_ptr<mount::MetricsFile>();
+  io::FileSystem* const fs = PENSTOCK_TRY(io::process_file_system());
+  const std::shared_ptr<volume::Admin> admin = volume::make_local_admin(served.host);
+  auto file = mount::MetricsFile::start(
+      *fs, path, [admin, name = served.name] { return admin->metrics(name); });
+  if (!file.ok()) return file.error().with_context("--metrics-file");
+  return file;
+}
+
 std::string started_text(const MountArguments& arguments, const Served& served,
                          const std::string& log) {
   if (!arguments.json) return {};
@@ -205,7 +228,9 @@ Result<void> close_volume(Served& served) {
 
 Result<void> mount_and_serve(MountArguments& arguments, MountPlan& plan, Daemon& daemon) {
   const std::stop_token stop = stop_on_interrupt();
+  PENSTOCK_TRY(check_metrics_file(plan.metrics_file, arguments.directory));
   Served served = PENSTOCK_TRY(start_mount(arguments, plan));
+  auto metrics = PENSTOCK_TRY(start_metrics(served, plan.metrics_file));
   std::string log = arguments.log_file;
   if (log.empty() && !arguments.foreground) log = served.directory + "/mount.log";
   if (!log.empty()) PENSTOCK_TRY(log_to_file(log));
@@ -214,6 +239,7 @@ Result<void> mount_and_serve(MountArguments& arguments, MountPlan& plan, Daemon&
   PENSTOCK_TRY(print_all(started_text(arguments, served, log)));
   if (!arguments.foreground) daemon.ready();
   Result<void> done = serve(served, stop);
+  metrics.reset();
   const Result<void> closed = close_volume(served);
   if (done.ok()) done = closed;
   if (!done.ok()) log_error("the mount has ended", {{"error", done.error().detail}});
@@ -294,6 +320,20 @@ void add_access_options(CLI::App& command, MountArguments& arguments) {
   command.add_flag("--no-allow-other", arguments.no_allow_other, "Only for the user who mounts");
 }
 
+void add_watch_options(CLI::App& command, MountArguments& arguments) {
+  command.add_option("--log-file", arguments.log_file, "Where to log instead")->type_name("FILE");
+  command
+      .add_option(
+          "--metrics-file", arguments.metrics_file,
+          "Write metrics there every 15 seconds, for the textfile collector of node_exporter "
+          "(docs/METRICS.md)")
+      ->type_name("FILE");
+  command
+      .add_option("--slow-request", arguments.slow_request,
+                  "Log what takes longer, and what it waits for; 0: nothing (10s)")
+      ->type_name("TIME");
+}
+
 }  // namespace
 
 void add_mount_command(CLI::App& app, Run& run) {
@@ -307,7 +347,7 @@ void add_mount_command(CLI::App& app, Run& run) {
   add_access_options(*command, *arguments);
   command->add_flag("--foreground", arguments->foreground,
                     "Serve in this process, until Ctrl-C; log to standard error");
-  command->add_option("--log-file", arguments->log_file, "Where to log instead")->type_name("FILE");
+  add_watch_options(*command, *arguments);
   command
       ->add_option("-o", arguments->options,
                    "Options as mount(8) and fstab write them: ro,noatime,cache_dir=/nvme/cache")
