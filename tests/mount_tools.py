@@ -73,7 +73,7 @@ class Volume:
 
     def log(self):
         path = self.host / "mount.log"
-        return path.read_text(errors="replace")[-4000:] if path.exists() else ""
+        return path.read_text(errors="replace")[-20_000:] if path.exists() else ""
 
     def close(self):
         """Whatever a test left: nothing stays mounted."""

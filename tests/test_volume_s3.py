@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import socket
 import threading
 import time
@@ -105,6 +106,13 @@ def wait_for_log(volume, text, seconds=60):
         time.sleep(0.05)
 
 
+def failing(volume):
+    """What the metrics say of the store: 1 where it fails."""
+    text = volume.run("volume", "show", volume.name, "--metrics").stdout
+    found = re.findall(r'penstock_volume_store_failing{.*direction="(\w+)".*} (\d)', text)
+    return dict(found)
+
+
 def write(volume, name, size):
     content = os.urandom(size)
     with (volume.folder / name).open("wb") as file:
@@ -142,7 +150,7 @@ def test_s3_goes_away_and_comes_back(volume, tmp_path, gate):
     assert (volume.folder / "near").read_bytes() == near
     volume.umount()  # So that neither the kernel nor the process has it any more.
     gate.close()
-    mount(volume, tmp_path, "--writeback-max", "256MiB")
+    mount(volume, tmp_path, "--writeback-max", "256MiB", "--slow-request", "1s")
     # What is in the cache is read, what is not is an error, in time, that says what and where.
     assert (volume.folder / "near").read_bytes() == near
     begin = time.monotonic()
@@ -152,10 +160,16 @@ def test_s3_goes_away_and_comes_back(volume, tmp_path, gate):
     assert time.monotonic() - begin < 30
     lines = [line for line in volume.log().splitlines() if "the program gets EIO" in line]
     assert lines and all("s3://" in line for line in lines), volume.log()
+    # While it hung there was a line that said so, and why.
+    slow = [line for line in volume.log().splitlines() if "is not answered yet" in line]
+    assert slow and "read of inode" in slow[0] and "the store" in slow[0], volume.log()
+    assert "content cannot be read from the store" in volume.log()
+    assert failing(volume) == {"read": "1", "written": "0"}
     # Writing goes on while there is room in the journal,
     kept = write(volume, "kept", 5 * MIB)
     assert (volume.folder / "kept").read_bytes() == kept
     wait_for_log(volume, "stays in the journal for now")
+    assert failing(volume) == {"read": "1", "written": "1"}
     # and then it is an error too.
     with pytest.raises(OSError) as failed:
         write(volume, "too-much", 300 * MIB)
@@ -167,6 +181,9 @@ def test_s3_goes_away_and_comes_back(volume, tmp_path, gate):
     wait_until_stored(volume)
     assert (volume.folder / "far").read_bytes() == far
     after = write(volume, "after", 5 * MIB)
+    for healed in ("is moved to the store again", "is read from the store again", "has room again"):
+        assert volume.log().count(healed) == 1, volume.log()
+    assert failing(volume) == {"read": "0", "written": "0"}
     volume.umount()  # Whoever could not write was told so at once: nothing is left to tell.
     mount(volume, tmp_path)
     for name, content in (("near", near), ("far", far), ("kept", kept), ("after", after)):

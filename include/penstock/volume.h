@@ -203,6 +203,9 @@ class Host {
   virtual Result<void> drain(Deadline deadline,
                              const std::function<void(const Pending&)>& progress = {}) = 0;
   virtual Result<HostStatus> status() = 0;
+  // Sets those metrics (docs/METRICS.md) that are only known when somebody looks: what waits in the
+  // journal, memory. Cheap. It is done every few seconds without being asked.
+  virtual void note_metrics() = 0;
 
   virtual Result<void> set_settings(std::string_view volume, const meta::Settings& settings) = 0;
   virtual Result<void> clone(std::string_view volume, meta::Version version,

@@ -37,6 +37,10 @@ std::string braces(const std::string& labels) {
   return labels.empty() ? std::string() : "{" + labels + "}";
 }
 
+std::string joined(const std::string& common, const std::string& own) {
+  return common.empty() || own.empty() ? common + own : common + "," + own;
+}
+
 void render_histogram(std::string& out, const std::string& name, const std::string& labels,
                       const Histogram& values) {
   const std::string comma = labels.empty() ? "" : ",";
@@ -45,10 +49,12 @@ void render_histogram(std::string& out, const std::string& name, const std::stri
                        static_cast<double>(limit_ns) / 1e9,
                        values.count_at_most(Nanoseconds(limit_ns)));
   }
-  out += fmt::format("{}_bucket{{{}{}le=\"+Inf\"}} {}\n", name, labels, comma, values.count());
+  // Once: whoever records meanwhile must not make the last bucket differ from the count.
+  const uint64_t count = values.count();
+  out += fmt::format("{}_bucket{{{}{}le=\"+Inf\"}} {}\n", name, labels, comma, count);
   out += fmt::format("{}_sum{} {:.9g}\n", name, braces(labels),
                      static_cast<double>(values.sum().count()) / 1e9);
-  out += fmt::format("{}_count{} {}\n", name, braces(labels), values.count());
+  out += fmt::format("{}_count{} {}\n", name, braces(labels), count);
 }
 
 }  // namespace
@@ -149,24 +155,26 @@ Histogram& Metrics::histogram(std::string_view name, std::string_view help, cons
   return *slot;
 }
 
-void Metrics::render(std::string& out, const std::string& name, const Family& family) {
+void Metrics::render(std::string& out, const std::string& name, const Family& family,
+                     const std::string& common) {
   constexpr std::string_view kKinds[] = {"counter", "gauge", "histogram"};
   out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, family.help, name,
                      kKinds[static_cast<int>(family.kind)]);
   for (const auto& [labels, metric] : family.counters) {
-    out += fmt::format("{}{} {}\n", name, braces(labels), metric->value());
+    out += fmt::format("{}{} {}\n", name, braces(joined(common, labels)), metric->value());
   }
   for (const auto& [labels, metric] : family.gauges) {
-    out += fmt::format("{}{} {}\n", name, braces(labels), metric->value());
+    out += fmt::format("{}{} {}\n", name, braces(joined(common, labels)), metric->value());
   }
   for (const auto& [labels, metric] : family.histograms)
-    render_histogram(out, name, labels, *metric);
+    render_histogram(out, name, joined(common, labels), *metric);
 }
 
-std::string Metrics::prometheus() const {
+std::string Metrics::prometheus(const Labels& common) const {
+  const std::string rendered = render_labels(common);
   std::lock_guard lock(mutex_);
   std::string out;
-  for (const auto& [name, metrics] : families_) render(out, name, metrics);
+  for (const auto& [name, metrics] : families_) render(out, name, metrics, rendered);
   return out;
 }
 

@@ -69,6 +69,19 @@ class Histogram {
   std::atomic<uint64_t> max_ns_{0};
 };
 
+// Records how long it lived.
+class RecordedTime {
+ public:
+  explicit RecordedTime(Histogram& into) : into_(into) {}
+  ~RecordedTime() { into_.record(std::chrono::steady_clock::now() - begun_); }
+  RecordedTime(const RecordedTime&) = delete;
+  RecordedTime& operator=(const RecordedTime&) = delete;
+
+ private:
+  Histogram& into_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 // Owns metrics by name and labels. Asking twice for the same one gives the same one.
@@ -82,8 +95,9 @@ class Metrics {
   Histogram& histogram(std::string_view name, std::string_view help, const Labels& labels = {});
 
   // The Prometheus text exposition format, version 0.0.4. Histograms are in seconds, with buckets
-  // at powers of four from 1 us to 68 s.
-  std::string prometheus() const;
+  // at powers of four from 1 us to 68 s. `common` is put before the labels of every sample: where
+  // several processes are collected together, it tells them apart. No metric may have such a label.
+  std::string prometheus(const Labels& common = {}) const;
 
   // The one that the process exports.
   static Metrics& global();
@@ -97,7 +111,8 @@ class Metrics {
     std::map<std::string, std::unique_ptr<Histogram>> histograms;
   };
   Family& family(std::string_view name, std::string_view help, Family::Kind kind);
-  static void render(std::string& out, const std::string& name, const Family& family);
+  static void render(std::string& out, const std::string& name, const Family& family,
+                     const std::string& common);
 
   mutable std::mutex mutex_;
   std::map<std::string, Family, std::less<>> families_;

@@ -80,6 +80,18 @@ TEST(Metrics, DumpsPrometheusText) {
   EXPECT_THAT(text, HasSubstr("penstock_read_seconds_sum 2e-06\npenstock_read_seconds_count 1\n"));
 }
 
+TEST(Metrics, CommonLabelsComeBeforeThoseOfEachSample) {
+  Metrics metrics;
+  metrics.counter("c_total", "C.").add(1);
+  metrics.gauge("g", "G.", {{"a", "b"}}).set(2);
+  metrics.histogram("h_seconds", "H.").record(2us);
+  const std::string text = metrics.prometheus({{"volume", "tra\"in"}});
+  EXPECT_THAT(text, HasSubstr("\nc_total{volume=\"tra\\\"in\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\ng{volume=\"tra\\\"in\",a=\"b\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nh_seconds_bucket{volume=\"tra\\\"in\",le=\"+Inf\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nh_seconds_count{volume=\"tra\\\"in\"} 1\n"));
+}
+
 TEST(Metrics, CountsFromManyThreads) {
   Metrics metrics;
   std::vector<std::thread> threads;

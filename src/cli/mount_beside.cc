@@ -113,6 +113,8 @@ void note_ignored(const MountArguments& arguments, int32_t owner) {
   if (!arguments.writeback_max_age.empty()) given.emplace_back("--writeback-max-age");
   if (!arguments.io_timeout.empty()) given.emplace_back("--io-timeout");
   if (!arguments.log_file.empty()) given.emplace_back("--log-file");
+  if (!arguments.metrics_file.empty()) given.emplace_back("--metrics-file");
+  if (!arguments.slow_request.empty()) given.emplace_back("--slow-request");
   if (given.empty()) return;
   tell(
       "penstock mount: not followed: {}; process {} has the volume, serves this mount too, and "

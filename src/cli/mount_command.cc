@@ -15,6 +15,8 @@
 #include "cli/mount_set.h"
 #include "cli/output.h"
 #include "cli/volume_command.h"
+#include "mount/metrics_file.h"
+#include "penstock/io.h"
 #include "tune/text.h"
 #include "volume/owner.h"
 
@@ -53,10 +55,22 @@ int fail_mount(const Error& error) {
 struct Target {
   std::string host;  // The directory of the volume.
   NewMount wanted;
-  std::string log;  // Empty: standard error.
+  std::string log;           // Empty: standard error.
+  std::string metrics_file;  // Empty: none.
 };
 
-Result<Target> find_target(const MountArguments& arguments, const mount::MountOptions& options) {
+// In the mount itself the first write would wait for itself.
+Result<void> check_metrics_file(const std::string& path, const std::string& directory) {
+  if (path.empty()) return {};
+  const std::string parent =
+      PENSTOCK_TRY(mount_point_path(std::filesystem::path(path).parent_path().string()));
+  if (!(parent + "/").starts_with(directory + "/")) return {};
+  return make_error(ErrorCode::kInvalid,
+                    fmt::format("--metrics-file: {} would lie in the mount itself", path));
+}
+
+Result<Target> find_target(const MountArguments& arguments, const MountPlan& plan) {
+  PENSTOCK_TRY(check_metrics_file(plan.metrics_file, arguments.directory));
   PENSTOCK_TRY(check_mount_point(arguments.directory));
   const volume::Registry registry = PENSTOCK_TRY(user_registry());
   const volume::VolumeAddress address = PENSTOCK_TRY(registry.resolve(arguments.name));
@@ -68,7 +82,8 @@ Result<Target> find_target(const MountArguments& arguments, const mount::MountOp
                    .directory = arguments.directory,
                    .live = !arguments.read_only && arguments.at.empty(),
                    .at = PENSTOCK_TRY(parse_at(arguments.at)),
-                   .options = options};
+                   .options = plan.mount};
+  target.metrics_file = plan.metrics_file;
   return target;
 }
 
@@ -113,6 +128,19 @@ Result<TakenOver> take_over(const Target& target, MountPlan& plan,
   }
 }
 
+// Nothing where nobody wants it.
+Result<std::unique_ptr<mount::MetricsFile>> start_metrics(const std::shared_ptr<volume::Host>& host,
+                                                          const std::string& volume,
+                                                          const std::string& path) {
+  if (path.empty()) return std::unique_ptr<mount::MetricsFile>();
+  io::FileSystem* const fs = PENSTOCK_TRY(io::process_file_system());
+  const std::shared_ptr<volume::Admin> admin = volume::make_local_admin(host);
+  auto file =
+      mount::MetricsFile::start(*fs, path, [admin, name = volume] { return admin->metrics(name); });
+  if (!file.ok()) return file.error().with_context("--metrics-file");
+  return file;
+}
+
 std::string started_text(const MountArguments& arguments,
                          const volume::control::MountAnswer& mounted) {
   if (!arguments.json) return {};
@@ -129,6 +157,7 @@ Result<void> begin_and_serve(const MountArguments& arguments, const Target& targ
                              const std::shared_ptr<volume::Host>& host, MountSet& mounts,
                              Daemon& daemon, const std::stop_token& stop) {
   const Mounted mounted = PENSTOCK_TRY(mounts.begin(host, target.host, target.wanted));
+  auto metrics = PENSTOCK_TRY(start_metrics(host, mounted.volume, target.metrics_file));
   if (!target.log.empty()) PENSTOCK_TRY(log_to_file(target.log));
   log_info("mounted",
            {{"volume", mounted.volume}, {"directory", arguments.directory}, {"pid", ::getpid()}});
@@ -138,6 +167,7 @@ Result<void> begin_and_serve(const MountArguments& arguments, const Target& targ
                                                   .log = target.log})));
   if (!arguments.foreground) daemon.ready();
   Result<void> done = mounts.serve(stop);
+  metrics.reset();
   // What others changed through the control socket.
   const Result<meta::Version> committed = host->commit();
   if (done.ok() && !committed.ok()) done = committed.error();
@@ -147,7 +177,7 @@ Result<void> begin_and_serve(const MountArguments& arguments, const Target& targ
 
 Result<void> mount_and_serve(const MountArguments& arguments, MountPlan& options, Daemon& daemon) {
   const std::stop_token stop = stop_on_interrupt();
-  const Target target = PENSTOCK_TRY(find_target(arguments, options.mount));
+  const Target target = PENSTOCK_TRY(find_target(arguments, options));
   const auto feed = std::make_shared<volume::ChangeFeed>();
   MountSet mounts(feed);  // Before the owner, which asks it.
   const TakenOver taken = PENSTOCK_TRY(take_over(
@@ -241,6 +271,20 @@ void add_access_options(CLI::App& command, MountArguments& arguments) {
   command.add_flag("--no-allow-other", arguments.no_allow_other, "Only for the user who mounts");
 }
 
+void add_watch_options(CLI::App& command, MountArguments& arguments) {
+  command.add_option("--log-file", arguments.log_file, "Where to log instead")->type_name("FILE");
+  command
+      .add_option(
+          "--metrics-file", arguments.metrics_file,
+          "Write metrics there every 15 seconds, for the textfile collector of node_exporter "
+          "(docs/METRICS.md)")
+      ->type_name("FILE");
+  command
+      .add_option("--slow-request", arguments.slow_request,
+                  "Log what takes longer, and what it waits for; 0: nothing (10s)")
+      ->type_name("TIME");
+}
+
 }  // namespace
 
 void add_mount_command(CLI::App& app, Run& run) {
@@ -254,7 +298,7 @@ void add_mount_command(CLI::App& app, Run& run) {
   add_access_options(*command, *arguments);
   command->add_flag("--foreground", arguments->foreground,
                     "Serve in this process, until Ctrl-C; log to standard error");
-  command->add_option("--log-file", arguments->log_file, "Where to log instead")->type_name("FILE");
+  add_watch_options(*command, *arguments);
   command
       ->add_option("-o", arguments->options,
                    "Options as mount(8) and fstab write them: ro,noatime,cache_dir=/nvme/cache")

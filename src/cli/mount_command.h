@@ -42,6 +42,8 @@ struct MountArguments {
   // How it runs.
   bool foreground = false;
   std::string log_file;
+  std::string metrics_file;
+  std::string slow_request;
   bool json = false;
 };
 
@@ -50,6 +52,7 @@ struct MountPlan {
   volume::HostOptions host;
   mount::MountOptions mount;
   std::optional<cache::CacheOptions> cache;
+  std::string metrics_file;  // Absolute; empty: none.
 };
 
 // mount_options.cc: kInvalid says which option is wrong, and how.

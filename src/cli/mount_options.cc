@@ -5,6 +5,7 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 
 #include "cli/mount_command.h"
 
@@ -52,6 +53,8 @@ constexpr auto kValues = std::to_array<Value>({
     {"writeback_max_age", &MountArguments::writeback_max_age},
     {"io_timeout", &MountArguments::io_timeout},
     {"log_file", &MountArguments::log_file},
+    {"metrics_file", &MountArguments::metrics_file},
+    {"slow_request", &MountArguments::slow_request},
     {"uid", &MountArguments::uid},
     {"gid", &MountArguments::gid},
 });
@@ -103,6 +106,11 @@ Result<void> take(T& into, std::string_view option, const std::string& text,
   return {};
 }
 
+Result<Nanoseconds> parse_threshold(std::string_view text) {
+  if (text == "0") return Nanoseconds(0);
+  return parse_duration(text);
+}
+
 // A number, or a name of this machine.
 Result<std::optional<uint32_t>> parse_id(std::string_view option, const std::string& text) {
   if (text.empty()) return std::optional<uint32_t>();
@@ -141,25 +149,8 @@ Result<std::optional<cache::CacheOptions>> plan_cache(const MountArguments& argu
   return std::optional(options);
 }
 
-}  // namespace
-
-Result<void> take_mount_options(MountArguments& arguments) {
-  const std::vector<std::string> lists = std::move(arguments.options);
-  arguments.options.clear();
-  for (const std::string& list : lists) {
-    std::string_view rest = list;
-    while (!rest.empty()) {
-      const size_t comma = std::min(rest.find(','), rest.size());
-      PENSTOCK_TRY(take_option(arguments, rest.substr(0, comma)));
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
-    }
-  }
-  return {};
-}
-
-Result<MountPlan> plan_mount(const MountArguments& arguments) {
-  MountPlan plan;
-  volume::HostOptions& host = plan.host;
+Result<volume::HostOptions> plan_host(const MountArguments& arguments) {
+  volume::HostOptions host;
   PENSTOCK_TRY(take(host.memory_bytes, "--memory", arguments.memory, parse_size));
   PENSTOCK_TRY(take(host.io_timeout, "--io-timeout", arguments.io_timeout, parse_duration));
   volume::WritebackOptions& writeback = host.writeback;
@@ -180,6 +171,28 @@ Result<MountPlan> plan_mount(const MountArguments& arguments) {
     return make_error(ErrorCode::kInvalid,
                       fmt::format("--writeback-max: at least {}", format_size(kJournalMin)));
   }
+  return host;
+}
+
+}  // namespace
+
+Result<void> take_mount_options(MountArguments& arguments) {
+  const std::vector<std::string> lists = std::move(arguments.options);
+  arguments.options.clear();
+  for (const std::string& list : lists) {
+    std::string_view rest = list;
+    while (!rest.empty()) {
+      const size_t comma = std::min(rest.find(','), rest.size());
+      PENSTOCK_TRY(take_option(arguments, rest.substr(0, comma)));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+  }
+  return {};
+}
+
+Result<MountPlan> plan_mount(const MountArguments& arguments) {
+  MountPlan plan;
+  plan.host = PENSTOCK_TRY(plan_host(arguments));
   plan.cache = PENSTOCK_TRY(plan_cache(arguments));
   mount::MountOptions& mount = plan.mount;
   mount.source = arguments.name;
@@ -192,6 +205,11 @@ Result<MountPlan> plan_mount(const MountArguments& arguments) {
   mount.no_suid = arguments.nosuid;
   mount.no_device = arguments.nodev;
   mount.allow_other = !arguments.no_allow_other;
+  PENSTOCK_TRY(take(mount.slow_request, "--slow-request", arguments.slow_request, parse_threshold));
+  if (!arguments.metrics_file.empty()) {
+    // The process in the background leaves the current directory.
+    plan.metrics_file = std::filesystem::absolute(arguments.metrics_file).string();
+  }
   return plan;
 }
 

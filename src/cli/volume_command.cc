@@ -93,6 +93,11 @@ CLI::App* add_show(CLI::App& volume, const ArgumentsRef& arguments) {
       "show", "Settings, how much is in it, what waits to be stored and since when");
   add_name(*command, arguments);
   add_json(*command, arguments);
+  command
+      ->add_flag("--metrics", arguments->metrics,
+                 "Print what the process that has it counted, as Prometheus text "
+                 "(docs/METRICS.md)")
+      ->excludes("--json");
   return command;
 }
 

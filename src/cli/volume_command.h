@@ -22,6 +22,8 @@ namespace penstock::cli {
 struct VolumeArguments {
   std::string name;
   bool json = false;
+  // show
+  bool metrics = false;
   // create, set
   std::string preset;
   std::string block_size;

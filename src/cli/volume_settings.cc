@@ -95,6 +95,11 @@ Result<Shown> look_at(const std::string& text) {
   return Shown{PENSTOCK_TRY(open.admin->status(open.name)), open.address.directory};
 }
 
+Result<std::string> metrics_of(const std::string& text) {
+  const OpenVolume open = PENSTOCK_TRY(open_volume(text));
+  return open.admin->metrics(open.name);
+}
+
 std::string quota_text(uint64_t used, uint64_t quota, bool bytes) {
   const auto text = [&](uint64_t count) {
     return bytes ? format_size(count) : group_digits(count);
@@ -232,6 +237,11 @@ int run_volume_list(const VolumeArguments& arguments) {
 }
 
 int run_volume_show(const VolumeArguments& arguments) {
+  if (arguments.metrics) {
+    const Result<std::string> text = metrics_of(arguments.name);
+    if (!text.ok()) return fail_volume("show", text.error());
+    return print_volume("show", *text, kExitOk);
+  }
   const Result<Shown> shown = look_at(arguments.name);
   if (!shown.ok()) return fail_volume("show", shown.error());
   return print_volume("show", arguments.json ? json_text(render_json(*shown)) : render_text(*shown),

@@ -23,6 +23,7 @@ struct MountFacts {
   std::string directory;
   std::optional<meta::Version> version = std::nullopt;  // None: live.
   std::function<std::vector<std::string>()> others = nullptr;
+  std::string store = {};  // For people.
 };
 
 class Control {
@@ -30,6 +31,7 @@ class Control {
   Control(std::shared_ptr<volume::Host> host, MountFacts facts);
   ~Control();
 
+  const MountFacts& facts() const { return facts_; }
   // JSON; `requests`: how many came of each kind.
   Result<std::string> status(const std::map<std::string, uint64_t>& requests);
   // Begins to move all content to the store; status() says how far it is.

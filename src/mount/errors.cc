@@ -1,27 +1,22 @@
 #include "mount/errors.h"
 
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 
+#include "base/line_limit.h"
 #include "base/log.h"
 
 namespace penstock::mount {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// A program that reads on over a lost object, or in spite of a store that is away, would fill the
+// drive with its complaints.
+constexpr uint32_t kLinesAtOnce = 10;
+constexpr Nanoseconds kLineEvery = std::chrono::seconds(10);
 
-// A program that reads on over a lost object would fill the drive with its complaints.
-constexpr uint64_t kLinesPerSecond = 5;
-
-bool may_log() {
-  static std::atomic<int64_t> second{0};
-  static std::atomic<uint64_t> lines{0};
-  const int64_t now =
-      std::chrono::duration_cast<std::chrono::seconds>(Clock::now().time_since_epoch()).count();
-  if (second.exchange(now) != now) lines.store(0);
-  return lines.fetch_add(1) < kLinesPerSecond;
+LineLimit& lines() {
+  static LineLimit limit(kLinesAtOnce, kLineEvery);
+  return limit;
 }
 
 }  // namespace
@@ -62,9 +57,12 @@ int errno_of(const Error& error) {
 
 int report(const Error& error, std::string_view operation, meta::Ino ino) {
   const int number = errno_of(error);
-  if (number == EIO && may_log()) {
-    log_error("a request failed: the program gets EIO",
-              {{"operation", operation}, {"inode", ino}, {"error", error.to_string()}});
+  if (number != EIO) return number;
+  if (const std::optional<uint64_t> others = lines().take()) {
+    log_error("a request failed: the program gets EIO", {{"operation", operation},
+                                                         {"inode", ino},
+                                                         {"error", error.to_string()},
+                                                         {"others", *others}});
   }
   return number;
 }

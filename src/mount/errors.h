@@ -11,7 +11,7 @@ namespace penstock::mount {
 int errno_of(const Error& error);
 
 // The same, and a line in the log where the program will only see EIO: what happened, to which
-// inode. At most a few lines a second.
+// inode. Ten lines at once, then one every ten seconds, which counts the others.
 int report(const Error& error, std::string_view operation, meta::Ino ino);
 
 }  // namespace penstock::mount

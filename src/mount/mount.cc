@@ -47,7 +47,8 @@ class MountImpl final : public Mount {
     live_ = PENSTOCK_TRY(host_->open(name));
     if (options_.version) past_ = PENSTOCK_TRY(live_->at(*options_.version));
     control_ = std::make_unique<Control>(
-        host_, MountFacts{std::string(name), directory_, options_.version, options_.others});
+        host_,
+        MountFacts{std::string(name), directory_, options_.version, options_.others, store_text()});
     volume::VolumeView& view = past_ ? *past_ : static_cast<volume::VolumeView&>(*live_);
     server_ = std::make_unique<Server>(view, past_ ? nullptr : live_.get(), *control_, directory_,
                                        options_);
@@ -61,6 +62,11 @@ class MountImpl final : public Mount {
     server_->set_session(session_.get());
     if (invalidation_) invalidation_->start(session_.get());
     return {};
+  }
+
+  std::string store_text() const {
+    const std::string store = live_->settings().store;
+    return store.empty() ? "beside the metadata" : store;
   }
 
   Result<void> serve() override { return session_.serve(); }

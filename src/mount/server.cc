@@ -55,6 +55,7 @@ Server::Server(volume::VolumeView& view, volume::Volume* live, Control& control,
       options_(options),
       page_flush_(directory),
       access_(live, options.access_times),
+      watch_({.threshold = options.slow_request, .store = control.facts().store}),
       directory_(directory),
       seekers_("mount-seek", kSeekers, kSeeksMax) {
   if (gathers()) write_times_.emplace(*live_);

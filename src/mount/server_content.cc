@@ -186,12 +186,14 @@ void Server::lseek(fuse_req_t request, fuse_ino_t ino, off_t offset, int whence,
   (void)file;
   if (!gathers()) return seek(request, ino, offset, whence);
   // Not here: it waits for writes, and where all threads wait nobody answers those.
-  ThreadPool::Task task = [this, request, ino, offset, whence] {
+  ThreadPool::Task task = [this, request, ino, offset, whence, facts = watch_.hand_over()] {
+    watch_.take_over(facts);
     if (page_flush_.flush(ino)) return seek(request, ino, offset, whence);
     // The kernel will take all for data, which is always right.
     fuse_reply_err(request, ENOSYS);
   };
-  if (!seekers_.try_submit(task)) fuse_reply_err(request, ENOMEM);
+  if (seekers_.try_submit(task)) return;
+  fuse_reply_err(request, ENOMEM);
 }
 
 void Server::seek(fuse_req_t request, meta::Ino ino, off_t offset, int whence) {

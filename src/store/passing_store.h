@@ -1,4 +1,5 @@
-// A store that passes every call on, for tests: they override what is to go wrong.
+// A store that passes every call on: those that derive from it override what they look at, or, in
+// tests, what is to go wrong.
 #pragma once
 
 #include <memory>

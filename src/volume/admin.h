@@ -37,6 +37,9 @@ class Admin {
   // The first is the one that the host was made for.
   virtual Result<std::vector<std::string>> volumes() = 0;
   virtual Result<VolumeStatus> status(std::string_view volume) = 0;
+  // What the process that has it counted (docs/METRICS.md): Prometheus text, each sample with the
+  // label `volume`.
+  virtual Result<std::string> metrics(std::string_view volume) = 0;
   virtual Result<void> set_settings(std::string_view volume, const meta::Settings& settings) = 0;
   // All changes up to now become a version, durable.
   virtual Result<meta::Version> commit() = 0;

@@ -35,6 +35,15 @@ TEST_P(AdminTest, TellsWhatThereIs) {
   EXPECT_THAT(admin_->status("other"), FailsWith(ErrorCode::kNotFound));
 }
 
+TEST_P(AdminTest, TellsWhatWasCounted) {
+  put("a", std::string(100'000, 'a'));
+  const Result<std::string> text = admin_->metrics("v");
+  ASSERT_THAT(text, IsOk());
+  EXPECT_THAT(*text, ::testing::HasSubstr("\npenstock_volume_journal_bytes_total{volume=\"v\"} "));
+  EXPECT_THAT(*text, ::testing::HasSubstr("\npenstock_volume_journal_used_bytes{volume=\"v\","));
+  EXPECT_THAT(admin_->metrics("other"), FailsWith(ErrorCode::kNotFound));
+}
+
 TEST_P(AdminTest, Sets) {
   meta::Settings settings = admin_->status("v")->settings;
   settings.quota.bytes = 1 << 20;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/waiting.h"
+
 namespace penstock::volume {
 
 namespace {
@@ -74,7 +76,7 @@ Result<void> ContentReader::read(std::span<const meta::Extent> extents, uint64_t
 
 Result<Pieces> ContentReader::find(std::span<const meta::Extent> extents, uint64_t offset,
                                    std::span<std::byte> scratch) {
-  PENSTOCK_TRY(start(plan(extents, offset, scratch.size()), /*one_here=*/true));
+  PENSTOCK_TRY(start(plan(extents, offset, scratch.size(), /*ahead=*/false), /*one_here=*/true));
   Pieces pieces;
   const uint64_t end = offset + scratch.size();
   // [begin, end) of the file, in the scratch.
@@ -104,7 +106,7 @@ Result<Pieces> ContentReader::find(std::span<const meta::Extent> extents, uint64
 
 void ContentReader::prefetch(std::span<const meta::Extent> extents, uint64_t offset,
                              uint64_t length) {
-  (void)start(plan(extents, offset, length), /*one_here=*/false);
+  (void)start(plan(extents, offset, length, /*ahead=*/true), /*one_here=*/false);
 }
 
 Result<void> ContentReader::add_frames(Pieces& pieces, const meta::Extent& extent, uint64_t begin,
@@ -137,7 +139,8 @@ Result<FrameRef> ContentReader::frame(const meta::Place& place, uint32_t index) 
     // It was given up again before it could be used, or could not be loaded; then that fails here.
     const meta::Extent extent{.offset = 0, .length = place.raw, .chunk = 1, .place = place};
     PENSTOCK_TRY(
-        start(plan(std::span(&extent, 1), uint64_t{index} * kFrameBytes, 1), /*one_here=*/true));
+        start(plan(std::span(&extent, 1), uint64_t{index} * kFrameBytes, 1, /*ahead=*/false),
+              /*one_here=*/true));
   }
 }
 
@@ -165,7 +168,7 @@ Result<void> ContentReader::read_chunk(const meta::Place& place, std::span<std::
 }
 
 std::vector<ContentReader::Load> ContentReader::plan(std::span<const meta::Extent> extents,
-                                                     uint64_t offset, uint64_t length) {
+                                                     uint64_t offset, uint64_t length, bool ahead) {
   std::vector<Load> loads;
   std::vector<FrameKey> keys;
   for (const meta::Extent& extent : extents) {
@@ -178,7 +181,7 @@ std::vector<ContentReader::Load> ContentReader::plan(std::span<const meta::Exten
     for (uint32_t i = first; i <= last; ++i) {
       keys.push_back({extent.place.object, extent.place.offset, i});
     }
-    std::vector<FrameKey> claimed = frames_.claim(keys);
+    std::vector<FrameKey> claimed = frames_.claim(keys, ahead);
     if (claimed.empty()) continue;
     if (!frames_are_even(extent.place)) {
       add_part(loads, {extent.place, 0, frames_of(extent.place)}, std::move(claimed));
@@ -215,7 +218,10 @@ Result<void> ContentReader::start(std::vector<Load> loads, bool one_here) {
 }
 
 Result<void> ContentReader::run(const Load& load) {
-  loads_.acquire();
+  {
+    const WaitingFor wait("its turn to read from the store");
+    loads_.acquire();
+  }
   std::vector<FrameKey> missing = load.claimed;
   Result<void> loaded = load_frames(load, /*past_cache=*/false, missing);
   // Were they damaged on the way, or where they come from?
@@ -278,6 +284,7 @@ Result<void> ContentReader::decode(const Load& load, const Load::Part& part, uin
 }
 
 Error ContentReader::damaged(meta::ObjectId object, uint64_t offset) const {
+  metrics_.verification_failures.add();
   return make_error(
       ErrorCode::kCorrupt,
       fmt::format(
@@ -289,12 +296,25 @@ Error ContentReader::damaged(meta::ObjectId object, uint64_t offset) const {
 Result<void> ContentReader::get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into,
                                 bool past_cache) {
   const std::string key = object_key(options_.space, object);
+  const WaitingFor wait("an answer of the store");
   store::GetOptions options;
   options.deadline = deadline_in(options_.io_timeout);
   options.bypass_cache = past_cache;
-  const store::GetResult got = PENSTOCK_TRY(store_.get(key, offset, into, options));
-  if (got.bytes < into.size()) return cut_short(key, offset, into.size(), got.bytes);
-  return {};
+  const auto begun = std::chrono::steady_clock::now();
+  const Result<store::GetResult> got = store_.get(key, offset, into, options);
+  if (!got.ok()) return get_failed(got.error(), key);
+  metrics_.load_seconds.record(std::chrono::steady_clock::now() - begun);
+  metrics_.load_bytes.add(got->bytes);
+  if (got->bytes == into.size()) return {};
+  metrics_.verification_failures.add();
+  return cut_short(key, offset, into.size(), got->bytes);
+}
+
+// With the name of the object: what some stores say does not tell what was asked for.
+Error ContentReader::get_failed(const Error& error, const std::string& key) {
+  metrics_.load_failures.add();
+  if (error.detail.find(key) != std::string::npos) return error;
+  return error.with_context(fmt::format("object '{}' of {}", key, store_.description()));
 }
 
 }  // namespace penstock::volume

@@ -14,6 +14,7 @@
 #include "volume/frame_cache.h"
 #include "volume/journal.h"
 #include "volume/object_format.h"
+#include "volume/volume_metrics.h"
 
 namespace penstock::volume {
 
@@ -59,7 +60,9 @@ class ContentReader {
     std::vector<FrameKey> claimed;
   };
 
-  std::vector<Load> plan(std::span<const meta::Extent> extents, uint64_t offset, uint64_t length);
+  // `ahead`: nobody has asked for them yet.
+  std::vector<Load> plan(std::span<const meta::Extent> extents, uint64_t offset, uint64_t length,
+                         bool ahead);
   void add_part(std::vector<Load>& loads, const Load::Part& part, std::vector<FrameKey> claimed);
   // `one_here`: the first on this thread, and what became of it is the answer.
   Result<void> start(std::vector<Load> loads, bool one_here);
@@ -70,6 +73,7 @@ class ContentReader {
                       const std::shared_ptr<const io::Buffer>& memory);
   Result<void> get(meta::ObjectId object, uint64_t offset, std::span<std::byte> into,
                    bool past_cache);
+  Error get_failed(const Error& error, const std::string& key);
   Result<void> add_frames(Pieces& pieces, const meta::Extent& extent, uint64_t begin,
                           uint64_t length, std::span<std::byte> scratch);
   Result<FrameRef> frame(const meta::Place& place, uint32_t index);
@@ -80,6 +84,7 @@ class ContentReader {
   store::ObjectStore& store_;
   FrameCache& frames_;
   const ReaderOptions options_;
+  VolumeMetrics& metrics_ = VolumeMetrics::global();
   // Each holds memory while it waits for more: together less than there is.
   std::counting_semaphore<> loads_;
   ThreadPool pool_;

@@ -104,6 +104,7 @@ bool is_request_body(Kind kind, std::span<const std::byte> body) {
     case Kind::kCommit:
       return is<Nothing>(body);
     case Kind::kStatus:
+    case Kind::kMetrics:
       return is<VolumeRequest>(body);
     case Kind::kSetSettings:
       return is<SettingsRequest>(body);

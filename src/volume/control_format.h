@@ -54,6 +54,7 @@ enum class Kind : uint16_t {
   kFsck = 56,
   kDrain = 57,
   kMount = 58,
+  kMetrics = 59,
 };
 
 struct Header {

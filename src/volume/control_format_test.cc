@@ -83,6 +83,8 @@ TEST(ControlFormat, OneByteLessOrMoreIsNoMessage) {
   body.resize(body.size() - 2);
   EXPECT_FALSE(is_request_body(Kind::kGet, body));
   EXPECT_FALSE(is_request_body(Kind::kAnswer, {}));
+  EXPECT_TRUE(is_request_body(Kind::kMetrics, encode(VolumeRequest{"v"})));
+  EXPECT_FALSE(is_request_body(Kind::kMetrics, {}));
 }
 
 TEST(ControlFormat, ARequestToMountIsOneToItsLastByte) {

@@ -75,7 +75,7 @@ struct PutRequest {
 };
 struct Nothing {};  // kPutData, kPutEnd, kVolumes, kCommit, and many answers.
 
-struct VolumeRequest {  // kStatus
+struct VolumeRequest {  // kStatus, kMetrics
   std::string volume = {};
 };
 struct SettingsRequest {

@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "volume/control_session.h"
 #include "volume/served_volume.h"
+#include "volume/volume_metrics.h"
 #include "volume/volume_store.h"
 
 namespace penstock::volume {
@@ -105,9 +106,12 @@ void ControlServer::accept_one() {
   connection.channel = std::move(*channel);
   const std::lock_guard lock(mutex_);
   connections_.push_back(std::move(made));
+  VolumeMetrics::global().connections.add();
+  VolumeMetrics::global().connections_now.add(1);
   connection.thread = std::thread([this, &connection] {
     set_thread_name("volume-client");
     control::Session(*this, connection.channel).run();
+    VolumeMetrics::global().connections_now.add(-1);
     connection.channel.break_off();  // Who waits at the other end is to know.
     connection.ended = true;
   });

@@ -46,6 +46,10 @@ Result<Session::Body> Session::admin_answer(const Frame& frame) {
       const auto request = PENSTOCK_TRY(decode<VolumeRequest>(frame.body));
       return encode(PENSTOCK_TRY(admin.status(request.volume)));
     }
+    case Kind::kMetrics: {
+      const auto request = PENSTOCK_TRY(decode<VolumeRequest>(frame.body));
+      return encode(PENSTOCK_TRY(admin.metrics(request.volume)));
+    }
     case Kind::kSetSettings: {
       const auto request = PENSTOCK_TRY(decode<SettingsRequest>(frame.body));
       PENSTOCK_TRY(admin.set_settings(request.volume, request.settings));

@@ -1,5 +1,9 @@
 #include "volume/frame_cache.h"
 
+#include <utility>
+
+#include "base/waiting.h"
+
 namespace penstock::volume {
 
 namespace {
@@ -16,19 +20,33 @@ size_t FrameKeyHash::operator()(const FrameKey& key) const {
   return mixed * 0xbf58476d1ce4e5b9;
 }
 
-std::vector<FrameKey> FrameCache::claim(std::span<const FrameKey> keys) {
+std::vector<FrameKey> FrameCache::claim(std::span<const FrameKey> keys, bool ahead) {
   std::vector<FrameKey> claimed;
-  const std::lock_guard lock(mutex_);
-  for (const FrameKey& key : keys) {
-    const auto [at, is_new] = slots_.try_emplace(key);
-    if (is_new) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const FrameKey& key : keys) {
+      const auto [at, is_new] = slots_.try_emplace(key);
+      if (!is_new) continue;
+      at->second.ahead = ahead;
       claimed.push_back(key);
-      ++misses_;
-    } else {
-      ++hits_;
+    }
+    if (!ahead) {
+      hits_ += keys.size() - claimed.size();
+      misses_ += claimed.size();
     }
   }
+  if (ahead) {
+    metrics_.ahead_frames.add(claimed.size());
+  } else {
+    metrics_.frame_hits.add(keys.size() - claimed.size());
+    metrics_.frame_misses.add(claimed.size());
+  }
   return claimed;
+}
+
+void FrameCache::note_use(Slot& slot) {
+  turns_.splice(turns_.end(), turns_, slot.turn);
+  if (std::exchange(slot.ahead, false)) metrics_.ahead_used.add();
 }
 
 void FrameCache::put(const FrameKey& key, FrameRef frame) {
@@ -58,7 +76,7 @@ FrameRef FrameCache::find(const FrameKey& key) {
   const std::lock_guard lock(mutex_);
   const auto found = slots_.find(key);
   if (found == slots_.end() || found->second.frame == nullptr) return nullptr;
-  turns_.splice(turns_.end(), turns_, found->second.turn);
+  note_use(found->second);
   return found->second.frame;
 }
 
@@ -68,10 +86,11 @@ std::optional<Result<FrameRef>> FrameCache::wait(const FrameKey& key) {
   if (found == slots_.end() || found->second.error) return std::nullopt;
   Slot& slot = found->second;  // Stays where it is, and while it has waiters.
   ++slot.waiters;
+  const WaitingFor wait("content that is on its way from the store");
   loaded_.wait(lock, [&] { return slot.frame != nullptr || slot.error != nullptr; });
   --slot.waiters;
   if (slot.frame != nullptr) {
-    turns_.splice(turns_.end(), turns_, slot.turn);
+    note_use(slot);
     return slot.frame;
   }
   Result<FrameRef> failed = *slot.error;
@@ -89,6 +108,7 @@ bool FrameCache::give_up_oldest() {
     gone = std::move(at->second.frame);
     turns_.erase(turn);
     slots_.erase(at);
+    metrics_.frame_evictions.add();
     return true;
   }
   return false;
@@ -99,6 +119,7 @@ Result<io::Buffer> FrameCache::take(size_t bytes) {
     Result<io::Buffer> buffer = memory_->try_take(bytes);
     if (buffer.ok() || buffer.error().code != ErrorCode::kBusy) return buffer;
     if (give_up_oldest()) continue;
+    const WaitingFor wait("memory for content (--memory)");
     buffer = memory_->take(bytes, deadline_in(kMemoryRetry));
     if (buffer.ok() || buffer.error().code != ErrorCode::kTimeout) return buffer;
   }

@@ -15,6 +15,7 @@
 
 #include "penstock/buffer.h"
 #include "penstock/meta.h"
+#include "volume/volume_metrics.h"
 
 namespace penstock::volume {
 
@@ -44,8 +45,8 @@ class FrameCache {
   explicit FrameCache(std::shared_ptr<io::BufferProvider> memory) : memory_(std::move(memory)) {}
 
   // Those of `keys` that are neither here nor being loaded, in their order: the caller loads them,
-  // and calls put() or fail() for every one.
-  std::vector<FrameKey> claim(std::span<const FrameKey> keys);
+  // and calls put() or fail() for every one. `ahead`: nobody has asked for them yet.
+  std::vector<FrameKey> claim(std::span<const FrameKey> keys, bool ahead);
   void put(const FrameKey& key, FrameRef frame);
   void fail(const FrameKey& key, const Error& error);
   // Memory for a frame; gives up old ones for it, and waits where all are held.
@@ -70,10 +71,12 @@ class FrameCache {
     FrameRef frame;                      // Null while it is being loaded.
     std::shared_ptr<const Error> error;  // It could not be; until the last waiter has seen it.
     uint32_t waiters = 0;
+    bool ahead = false;                  // Nobody has asked for it yet.
     std::list<FrameKey>::iterator turn;  // Only with a frame.
   };
 
   bool give_up_oldest();
+  void note_use(Slot& slot);
 
   const std::shared_ptr<io::BufferProvider> memory_;
   mutable std::mutex mutex_;
@@ -82,6 +85,7 @@ class FrameCache {
   std::list<FrameKey> turns_;  // Least recently used first.
   uint64_t hits_ = 0;
   uint64_t misses_ = 0;
+  VolumeMetrics& metrics_ = VolumeMetrics::global();
 };
 
 }  // namespace penstock::volume

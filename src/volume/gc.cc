@@ -14,6 +14,11 @@ constexpr size_t kObjectsAtOnce = 1'000;
 constexpr size_t kChunksAtOnce = 4'096;
 constexpr meta::ObjectId kBeforeData{0, UINT32_MAX};  // Segments of the journal come first.
 
+void note_deleted(uint64_t objects, uint64_t bytes) {
+  VolumeMetrics::global().gc_objects.add(objects);
+  VolumeMetrics::global().gc_bytes.add(bytes);
+}
+
 Result<void> check_stop(const GcOptions& options) {
   if (!options.cancel.stop_requested()) return {};
   return make_error(ErrorCode::kCancelled, "garbage collection was stopped; it can go on later");
@@ -131,7 +136,10 @@ Result<void> Gc::remove_keys(const std::vector<meta::Object>& objects) {
         fmt::format("{} of {} objects could not be deleted", failures.size(), keys.size()));
   }
   PENSTOCK_TRY(packer_.store().flush());
-  for (const meta::Object& object : objects) PENSTOCK_TRY(database_.drop_object(object.id));
+  for (const meta::Object& object : objects) {
+    note_deleted(1, object.bytes);
+    PENSTOCK_TRY(database_.drop_object(object.id));
+  }
   return commit_();
 }
 
@@ -145,18 +153,22 @@ Result<void> Gc::remove_orphans(const GcOptions& options) {
   const std::string prefix = object_key_prefix(space_);
   const std::string own = object_key(space_, {database_.session(), 0});
   std::vector<std::string> orphans;
+  uint64_t orphan_bytes = 0;
   PENSTOCK_TRY(store::for_each_object(packer_.store(), prefix, [&](const store::ObjectInfo& info) {
     if (info.key >= own) return false;  // Keys sort by session: this one's are being made.
     if (!known.contains(info.key)) {
       orphans.push_back(info.key);
-      report_.freed_bytes += info.size;
+      orphan_bytes += info.size;
     }
     return !options.cancel.stop_requested();
   }));
   report_.orphans = orphans.size();
+  report_.freed_bytes += orphan_bytes;
   if (options.dry_run || orphans.empty()) return {};
   const auto failures = PENSTOCK_TRY(packer_.store().remove(orphans));
-  return failures.empty() ? Result<void>() : failures.front().error;
+  if (!failures.empty()) return failures.front().error;
+  note_deleted(orphans.size(), orphan_bytes);
+  return {};
 }
 
 }  // namespace penstock::volume

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/waiting.h"
 #include "volume/pending_age.h"
 #include "volume/volume.h"
 
@@ -38,7 +39,7 @@ meta::Place place_of(const JournalPlace& place, uint64_t bytes) {
 }
 
 HostImpl::HostImpl(io::FileSystem& fs, std::string directory, const HostOptions& options)
-    : fs_(fs), directory_(std::move(directory)), options_(options) {}
+    : fs_(fs), directory_(std::move(directory)), options_(options), gauges_(directory_) {}
 
 HostImpl::~HostImpl() {
   // Where it fails, that is what the journal is for.
@@ -49,9 +50,16 @@ HostImpl::~HostImpl() {
     stopping_ = true;
   }
   wake_.notify_all();
-  if (!committer_.joinable()) return;
-  committer_.join();
-  (void)commit();  // So that the next owner has nothing to replay.
+  if (committer_.joinable()) {
+    committer_.join();
+    (void)commit();  // So that the next owner has nothing to replay.
+  }
+  if (lock_) gauges_.clear();  // Otherwise it is somebody else's.
+}
+
+HostImpl::Turn HostImpl::take_turn() {
+  const WaitingFor wait("its turn: another change, or a commit, is under way");
+  return Turn(turn_);
 }
 
 meta::Time HostImpl::now() const {
@@ -73,13 +81,14 @@ Error HostImpl::fail(const Turn&, const Error& error) {
               {{"directory", directory_}, {"error", error.to_string()}});
     failed_ = make_error(ErrorCode::kIo, error.detail);
     failed_->os_errno = EIO;
+    gauges_.failed.set(1);
   }
   return *failed_;
 }
 
 Result<Outcome> HostImpl::perform(meta::Namespace& names, const VolumeUuid& volume, Action action) {
   const Operation operation{volume, now(), std::move(action)};
-  const Turn turn(turn_);
+  const Turn turn = take_turn();
   PENSTOCK_TRY(check_usable(turn));
   Outcome outcome = PENSTOCK_TRY(apply(names, operation, {}));
   PENSTOCK_TRY(record(turn, operation));
@@ -104,7 +113,7 @@ Result<void> HostImpl::write(meta::Namespace& names, const VolumeUuid& volume, m
   const Deadline deadline = deadline_in(options_.io_timeout);
   while (true) {
     {
-      const Turn turn(turn_);
+      const Turn turn = take_turn();
       PENSTOCK_TRY(check_usable(turn));
       const Result<JournalPlace> place = journal_->append(record, bytes);
       if (place.ok()) {
@@ -112,6 +121,7 @@ Result<void> HostImpl::write(meta::Namespace& names, const VolumeUuid& volume, m
         const meta::Place there = place_of(*place, bytes.size());
         PENSTOCK_TRY(apply(names, operation, std::span(&there, 1)));
         merger_->note(volume, ino, offset, bytes.size());
+        if (writes_failed_.load(std::memory_order_relaxed) > 0) note_room();
         return {};
       }
       if (place.error().code == ErrorCode::kIo) return fail(turn, place.error());
@@ -132,6 +142,8 @@ Result<void> HostImpl::know_segment(uint64_t segment) {
 }
 
 Result<void> HostImpl::wait_for_room(Deadline deadline) {
+  const WaitingFor wait("room in the journal: its content goes to the store first");
+  const RecordedTime time(metrics_.room_wait_seconds);
   mover_->hurry();
   std::unique_lock lock(wake_mutex_);
   const uint64_t before = commits_;
@@ -140,6 +152,7 @@ Result<void> HostImpl::wait_for_room(Deadline deadline) {
   if (committed_.wait_until(lock, deadline, [&] { return commits_ != before || stopping_; })) {
     return {};
   }
+  ++writes_failed_;
   Error error = make_error(ErrorCode::kTimeout,
                            fmt::format("the journal in {} is full, and its content could not be "
                                        "moved to {} in time",
@@ -147,6 +160,13 @@ Result<void> HostImpl::wait_for_room(Deadline deadline) {
                            true);
   error.os_errno = EIO;
   return error;
+}
+
+void HostImpl::note_room() {
+  const uint64_t failed = writes_failed_.exchange(0);
+  if (failed == 0) return;
+  log_warn("the journal has room again: what is written is taken",
+           {{"directory", directory_}, {"writes_failed", failed}});
 }
 
 Result<void> HostImpl::sync() {
@@ -160,6 +180,7 @@ Result<void> HostImpl::sync() {
 Result<meta::Version> HostImpl::commit_turn(const Turn& turn) {
   PENSTOCK_TRY(check_usable(turn));
   if (const Result<void> synced = journal_->sync(); !synced.ok()) return fail(turn, synced.error());
+  const RecordedTime time(metrics_.commit_seconds);
   const Result<meta::Version> version =
       database_->commit({.now = now(), .journal = {journal_->usage().last}});
   if (!version.ok()) return fail(turn, version.error());
@@ -216,6 +237,7 @@ void HostImpl::run_committer() {
     if (stopping_) break;
     lock.unlock();
     const Result<meta::Version> done = commit();
+    note_metrics();
     lock.lock();
     // Otherwise who waits for room would make it spin.
     if (!done.ok()) wake_.wait_for(lock, options_.commit_every, [this] { return stopping_; });

@@ -19,6 +19,7 @@
 #include "volume/mover.h"
 #include "volume/operation.h"
 #include "volume/read_ahead.h"
+#include "volume/volume_metrics.h"
 
 namespace penstock::volume {
 
@@ -39,6 +40,7 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<void> drain(Deadline deadline,
                      const std::function<void(const Pending&)>& progress) override;
   Result<HostStatus> status() override;
+  void note_metrics() override;
   Result<void> set_settings(std::string_view volume, const meta::Settings& settings) override;
   Result<void> clone(std::string_view volume, meta::Version version,
                      std::string_view name) override;
@@ -66,6 +68,9 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   using Turn = std::unique_lock<std::mutex>;
 
   std::string path_of(const char* name) const { return directory_ + "/" + name; }
+  uint64_t journal_limit_bytes() const {
+    return std::max(options_.writeback.journal_bytes, 2 * options_.segment_bytes);
+  }
 
   // host_open.cc
   Result<void> take_lock();
@@ -89,11 +94,13 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   // host.cc
   Result<void> check_usable(const Turn& turn) const;
   Error fail(const Turn& turn, const Error& error);
+  Turn take_turn();
   Result<void> record(const Turn& turn, const Operation& operation);
   Result<meta::Version> commit_turn(const Turn& turn);
   Result<void> know_segment(uint64_t segment);
   Result<void> forget_segments(const Turn& turn);
   Result<void> wait_for_room(Deadline deadline);
+  void note_room();
   void load_ahead(const std::vector<meta::Extent>& extents);
   Result<Pending> pending();
   void run_committer();
@@ -101,6 +108,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   io::FileSystem& fs_;
   const std::string directory_;
   const HostOptions options_;
+  VolumeMetrics& metrics_ = VolumeMetrics::global();
+  HostGauges gauges_;
   VolumeUuid space_{};
   std::unique_ptr<io::FileLock> lock_;
   std::unique_ptr<meta::Database> database_;
@@ -129,6 +138,7 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   bool hurry_ = false;                 // Likewise: somebody waits for room.
   bool stopping_ = false;              // Likewise.
   std::thread committer_;
+  std::atomic<uint64_t> writes_failed_ = 0;  // For want of room, since the last that found some.
 };
 
 // The journal's place of `bytes` of content, as the database knows it.

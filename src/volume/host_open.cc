@@ -13,6 +13,7 @@
 #include "volume/recover.h"
 #include "volume/registry.h"
 #include "volume/volume.h"
+#include "volume/watched_store.h"
 
 namespace penstock::volume {
 
@@ -112,6 +113,7 @@ Result<void> HostImpl::open_store(const std::string& address) {
   const std::string where = address.empty() ? "file:" + path_of(kBlocksName) : address;
   store_ = PENSTOCK_TRY(store::open_store(where, options));
   if (options_.wrap_store) store_ = options_.wrap_store(std::move(store_));
+  store_ = watch_store(std::move(store_), gauges_.store_reads_fail);
   if (options_.cache) {
     const auto size_of = [this](meta::ObjectId id) -> std::optional<uint64_t> {
       const Result<meta::Object> object = database_->object(id);
@@ -123,12 +125,11 @@ Result<void> HostImpl::open_store(const std::string& address) {
 }
 
 Result<void> HostImpl::open_journal() {
-  journal_ = PENSTOCK_TRY(Journal::open(
-      fs_, path_of(kJournalName),
-      {.volume = space_,
-       .segment_bytes = options_.segment_bytes,
-       .limit_bytes = std::max(options_.writeback.journal_bytes, 2 * options_.segment_bytes),
-       .now_ns = options_.now}));
+  journal_ = PENSTOCK_TRY(Journal::open(fs_, path_of(kJournalName),
+                                        {.volume = space_,
+                                         .segment_bytes = options_.segment_bytes,
+                                         .limit_bytes = journal_limit_bytes(),
+                                         .now_ns = options_.now}));
   return replay();
 }
 
@@ -163,7 +164,8 @@ Result<void> HostImpl::open_parts(const meta::SqliteOptions& sqlite) {
                    .now = [this] { return now(); },
                    .oldest = [this] { return oldest_content(*database_, *journal_); },
                    .commit = [this] { (void)commit(); },
-                   .merge = [this](Deadline deadline) { return merger_->run(deadline); }});
+                   .merge = [this](Deadline deadline) { return merger_->run(deadline); },
+                   .failing = &gauges_.store_writes_fail});
   return {};
 }
 

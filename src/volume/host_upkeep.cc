@@ -7,6 +7,18 @@
 
 namespace penstock::volume {
 
+// What cannot be told stays as it was.
+void HostImpl::note_metrics() {
+  gauges_.journal_limit_bytes.set(static_cast<int64_t>(journal_limit_bytes()));
+  gauges_.journal_bytes.set(static_cast<int64_t>(journal_->usage().bytes));
+  gauges_.frame_bytes.set(static_cast<int64_t>(frames_->stats().held_bytes));
+  const Result<Pending> waiting = pending();
+  if (!waiting.ok()) return;
+  gauges_.pending_bytes.set(static_cast<int64_t>(waiting->content_bytes));
+  const meta::Time age = waiting->oldest == 0 ? 0 : now() - waiting->oldest;
+  gauges_.pending_age_seconds.set(std::max<meta::Time>(age, 0) / 1'000'000'000);
+}
+
 Gc HostImpl::collector() {
   const auto committing = [this]() -> Result<void> {
     PENSTOCK_TRY(commit());

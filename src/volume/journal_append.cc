@@ -5,6 +5,7 @@
 #include <array>
 #include <random>
 
+#include "base/waiting.h"
 #include "volume/journal_impl.h"
 
 namespace penstock::volume {
@@ -62,6 +63,7 @@ Result<JournalPlace> Journal::Impl::append(std::span<const std::byte> record,
   const RecordHeader header = write_body(std::span(buffer).first(total), record, content);
   Result<JournalPlace> place = write_record(buffer, header);
   give_buffer(std::move(buffer));
+  if (place.ok()) metrics_.journal_bytes.add(total);
   return place;
 }
 
@@ -166,6 +168,8 @@ Result<void> Journal::Impl::sync() {
   Lock state(state_);
   PENSTOCK_TRY(check_usable(state));
   const uint64_t wanted = last_;
+  if (synced_ >= wanted) return {};
+  const WaitingFor wait("the drive of the journal to sync");
   while (synced_ < wanted) {
     if (failed_) return *failed_;
     if (syncing_) {
@@ -187,10 +191,12 @@ void Journal::Impl::sync_round(Lock& state) {
   }
   state.unlock();
   Result<void> synced;
+  const auto begun = std::chrono::steady_clock::now();
   for (const auto& file : files) {
     synced = file->data_sync();
     if (!synced.ok()) break;
   }
+  metrics_.journal_sync_seconds.record(std::chrono::steady_clock::now() - begun);
   state.lock();
   syncing_ = false;
   if (synced.ok()) {

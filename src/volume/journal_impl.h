@@ -15,6 +15,7 @@
 #include "volume/journal_ages.h"
 #include "volume/journal_files.h"
 #include "volume/journal_replay.h"
+#include "volume/volume_metrics.h"
 
 namespace penstock::volume {
 
@@ -72,6 +73,7 @@ class Journal::Impl {
 
   JournalFiles files_;
   const JournalOptions options_;
+  VolumeMetrics& metrics_ = VolumeMetrics::global();
 
   std::mutex turn_;
   SegmentRef current_;         // Under turn_: appended to. Null: the next append begins a segment.

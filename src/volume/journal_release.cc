@@ -15,6 +15,7 @@ constexpr size_t kSumsMax = (kBodyBytesMax + kPieceBytes - 1) / kPieceBytes;
 constexpr size_t kHeadBytesMax = kRecordHeaderBytes + kSumsMax * kSumBytes;
 
 Error damaged(const JournalPlace& place) {
+  VolumeMetrics::global().verification_failures.add();
   return make_error(ErrorCode::kCorrupt,
                     fmt::format("record {} of the journal (segment {:x}, at {}) is damaged",
                                 place.sequence, place.segment, place.offset));

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "base/metrics.h"
 #include "volume/admin.h"
 
 namespace penstock::volume {
@@ -19,6 +20,11 @@ class LocalAdmin final : public Admin {
   Result<std::vector<std::string>> volumes() override { return host_->volumes(); }
   Result<VolumeStatus> status(std::string_view volume) override {
     return volume_status(*host_, volume, mounted_at_ ? mounted_at_(volume) : std::string());
+  }
+  Result<std::string> metrics(std::string_view volume) override {
+    PENSTOCK_TRY(host_->open(volume));  // There is such a one.
+    host_->note_metrics();
+    return Metrics::global().prometheus({{"volume", std::string(volume)}});
   }
   Result<void> set_settings(std::string_view volume, const meta::Settings& settings) override {
     return host_->set_settings(volume, settings);

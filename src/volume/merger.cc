@@ -196,8 +196,11 @@ Result<uint64_t> Merger::change_rows() {
         packed.target.names->merge(packed.target.ino, packed.extents, pack_.places[i]);
     if (!merged.ok() && !is_past(merged.error())) return merged.error();
     bytes += pack_.places[i].raw;
-    if (merged.ok()) extents += packed.extents.size();
+    if (!merged.ok()) continue;
+    extents += packed.extents.size();
+    VolumeMetrics::global().merged_bytes.add(pack_.places[i].raw);
   }
+  VolumeMetrics::global().merged_pieces.add(extents);
   log_debug("small pieces of files were merged",
             {{"pieces", extents}, {"chunks", packed_.size()}, {"bytes", bytes}});
   return bytes;

@@ -4,8 +4,6 @@
 
 #include <latch>
 
-#include "base/log.h"
-
 namespace penstock::volume {
 
 namespace {
@@ -21,6 +19,10 @@ Mover::Mover(meta::Database& database, Packer& packer, const MoverOptions& optio
     : database_(database),
       packer_(packer),
       options_(options),
+      health_(
+          {.failing = "content could not be moved to the store, and stays in the journal for now",
+           .well = "content is moved to the store again"},
+          packer.store().description(), *options.failing),
       pool_("volume-pack", std::max<size_t>(options.writeback.parallel, 1), kQueueMax) {}
 
 void Mover::start() {
@@ -78,10 +80,9 @@ void Mover::run() {
       due = waiting.ok() && (is_due(*waiting) || (hurried && *waiting > 0));
     }
     const Result<void> moved = due ? move_all(deadline_in(options_.io_timeout)) : Result<void>();
+    if (!moved.ok()) health_.failed(moved.error(), fmt::format("{} wait", format_size(*waiting)));
     lock.lock();
     if (moved.ok()) continue;
-    log_warn("content could not be moved to the store, and stays in the journal for now",
-             {{"store", packer_.store().description()}, {"error", moved.error().to_string()}});
     wake_.wait_for(lock, kPauseAfterFailure, [this] { return stopping_; });
   }
 }
@@ -129,6 +130,7 @@ bool Mover::move_one(Batch& batch, Deadline deadline) {
   const Result<void> moved =
       packer_.move(std::move(*chunks), std::min(deadline, deadline_in(options_.io_timeout)));
   if (moved.ok()) {
+    health_.well();
     options_.commit();
     return true;
   }
@@ -149,6 +151,7 @@ Result<void> Mover::merge_all(Deadline deadline) {
   while (!is_stopping()) {
     const Deadline step = std::min(deadline, deadline_in(options_.io_timeout));
     if (PENSTOCK_TRY(options_.merge(step)) == 0) return {};
+    health_.well();
     options_.commit();
     options_.commit();
   }

@@ -14,6 +14,7 @@
 #include "penstock/meta.h"
 #include "penstock/volume.h"
 #include "volume/packer.h"
+#include "volume/store_health.h"
 
 namespace penstock::volume {
 
@@ -28,6 +29,7 @@ struct MoverOptions {
   // Called before content is moved, so that less is: brings small pieces together (merger.h), and
   // says how many bytes it did.
   std::function<Result<uint64_t>(Deadline)> merge = nullptr;
+  Gauge* failing = nullptr;  // 1 while content cannot be moved. Not null; outlives the mover.
 };
 
 class Mover {
@@ -70,6 +72,7 @@ class Mover {
   meta::Database& database_;
   Packer& packer_;
   const MoverOptions options_;
+  StoreHealth health_;
   std::mutex moving_;  // One moves.
 
   std::mutex mutex_;

@@ -74,11 +74,22 @@ Result<void> Packer::store_pack(const Pack& pack, Deadline deadline) {
                                      .kind = meta::ObjectKind::kData,
                                      .state = meta::ObjectState::kPending,
                                      .bytes = pack.bytes.size()}));
+  const auto begun = std::chrono::steady_clock::now();
+  const Result<void> stored = upload(pack, deadline);
+  if (!stored.ok()) {
+    metrics_.upload_failures.add();
+    return stored;
+  }
+  metrics_.upload_seconds.record(std::chrono::steady_clock::now() - begun);
+  metrics_.upload_bytes.add(pack.bytes.size());
+  return database_.set_object(pack.id, meta::ObjectState::kStored, pack.bytes.size());
+}
+
+Result<void> Packer::upload(const Pack& pack, Deadline deadline) {
   store::PutOptions options;
   options.deadline = deadline;
   PENSTOCK_TRY(store_.put(object_key(options_.space, pack.id), pack.bytes, options));
-  PENSTOCK_TRY(store_.flush({.deadline = deadline}));
-  return database_.set_object(pack.id, meta::ObjectState::kStored, pack.bytes.size());
+  return store_.flush({.deadline = deadline});
 }
 
 Result<void> Packer::move_rows(const Pack& pack, const std::vector<meta::Chunk>& chunks) {

@@ -17,6 +17,7 @@
 #include "penstock/store.h"
 #include "volume/content_reader.h"
 #include "volume/object_format.h"
+#include "volume/volume_metrics.h"
 
 namespace penstock::volume {
 
@@ -65,12 +66,14 @@ class Packer {
  private:
   // Those that are still wanted, which it answers with.
   Result<std::vector<meta::Chunk>> fill(Pack& pack, std::vector<meta::Chunk> chunks);
+  Result<void> upload(const Pack& pack, Deadline deadline);
   Result<void> move_rows(const Pack& pack, const std::vector<meta::Chunk>& chunks);
 
   meta::Database& database_;
   ContentReader& reader_;
   store::ObjectStore& store_;
   const PackerOptions options_;
+  VolumeMetrics& metrics_ = VolumeMetrics::global();
   std::atomic<codec::CodecSpec> codec_;
   std::atomic<uint32_t> next_number_ = 1;
   std::counting_semaphore<> filling_;  // Others send what they have filled meanwhile.

@@ -24,6 +24,9 @@ class RemoteAdmin final : public Admin {
   Result<VolumeStatus> status(std::string_view volume) override {
     return ask<VolumeStatus>(Kind::kStatus, control::VolumeRequest{std::string(volume)});
   }
+  Result<std::string> metrics(std::string_view volume) override {
+    return ask<std::string>(Kind::kMetrics, control::VolumeRequest{std::string(volume)});
+  }
   Result<void> set_settings(std::string_view volume, const meta::Settings& settings) override {
     return tell(Kind::kSetSettings, control::SettingsRequest{std::string(volume), settings});
   }
