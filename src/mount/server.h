@@ -126,14 +126,11 @@ class Server {
   void list(fuse_req_t request, meta::Ino ino, size_t size, off_t offset, bool with_attributes);
   size_t add_entry(fuse_req_t request, std::span<char> into, const meta::Entry& entry, off_t next,
                    bool with_attributes);
-  Result<void> count_as_change(fuse_req_t request, meta::Changes& changes, meta::Ino ino);
   // server_special_bits.cc
   uint32_t without_special_bits(fuse_req_t request, const meta::Inode& inode, uint32_t mode) const;
   Result<void> drop_special_bits(fuse_req_t request, meta::Ino ino, bool with_bits);
   Result<void> drop_for_caller(fuse_req_t request, meta::Ino ino);
   void drop_from(fuse_req_t request, meta::Changes& changes, meta::Ino ino);
-  Result<void> drop_for_nobody(fuse_req_t request, meta::Changes& changes,
-                               const meta::Inode& inode);
   Result<void> change_mode_in_acl(meta::Ino ino, uint32_t mode);
   Result<void> set_access_acl(meta::Ino ino, std::string_view value);
   bool answers_for_mount(fuse_req_t request, meta::Ino ino, std::string_view name, size_t size);

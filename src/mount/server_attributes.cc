@@ -51,9 +51,10 @@ meta::Changes changes_of(const struct stat& wanted, int which) {
   return changes;
 }
 
-// Nothing, or only the time of access: by itself that counts for no change of the inode.
-bool is_no_change(const meta::Changes& changes) {
-  return !changes.mtime && !changes.permissions && !changes.uid && !changes.gid && !changes.size;
+// Nothing but the time of access, which by itself counts for no change of the inode.
+bool only_access(const meta::Changes& changes) {
+  return changes.atime && !changes.mtime && !changes.permissions && !changes.uid && !changes.gid &&
+         !changes.size;
 }
 
 uint64_t left(uint64_t whole, uint64_t used) {
@@ -67,15 +68,6 @@ void Server::getattr(fuse_req_t request, fuse_ino_t ino, fuse_file_info* file) {
   const Result<meta::Inode> inode = names().inode(ino);
   if (!inode.ok()) return reply_error(request, inode.error(), "getattr", ino);
   reply_attr(request, *inode);
-}
-
-// Somebody asked for it, so the time of change is set: by an owner that stays. The kernel lets nobody
-// else give it away meanwhile.
-Result<void> Server::count_as_change(fuse_req_t request, meta::Changes& changes, meta::Ino ino) {
-  const meta::Inode inode = PENSTOCK_TRY(names().inode(ino));
-  if (!changes.atime) PENSTOCK_TRY(drop_for_nobody(request, changes, inode));
-  changes.uid = inode.uid;
-  return {};
 }
 
 void Server::setattr(fuse_req_t request, fuse_ino_t ino, struct stat* wanted, int which,
@@ -94,9 +86,12 @@ void Server::setattr(fuse_req_t request, fuse_ino_t ino, struct stat* wanted, in
   drop_from(request, changes, ino);
   if (changes.size || changes.uid || changes.gid) (void)drop_special_bits(request, ino, false);
   if (changes.size || changes.atime || changes.mtime) access_.forget(ino);
-  if (is_no_change(changes)) {
-    const Result<void> counted = count_as_change(request, changes, ino);
-    if (!counted.ok()) return reply_error(request, counted.error(), "setattr", ino);
+  if (only_access(changes)) {
+    // Somebody sets it, which does count: said by an owner that stays. The kernel lets nobody give it
+    // away meanwhile.
+    const Result<meta::Inode> now = names().inode(ino);
+    if (!now.ok()) return reply_error(request, now.error(), "setattr", ino);
+    changes.uid = now->uid;
   }
   const auto change = [&] { return live_->change(ino, changes); };
   const Result<meta::Inode> inode =

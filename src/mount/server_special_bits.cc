@@ -76,19 +76,4 @@ void Server::drop_from(fuse_req_t request, meta::Changes& changes, meta::Ino ino
   if (left != mode) changes.permissions = left;
 }
 
-// Of chown() to nobody, which the kernel says with a change of nothing: Linux takes them away then
-// too, but not for anybody.
-Result<void> Server::drop_for_nobody(fuse_req_t request, meta::Changes& changes,
-                                     const meta::Inode& inode) {
-  if (!watch_.kills_special_bits() || inode.is_directory()) return {};
-  const uint32_t mode = without_special_bits(request, inode, inode.mode);
-  if (mode == inode.mode) return {};
-  const uid_t caller = fuse_req_ctx(request)->uid;
-  if (caller != 0 && caller != options_.uid.value_or(inode.uid)) {
-    return errno_error(EPERM, "the set-ID bits of somebody else's file");
-  }
-  changes.permissions = mode & 07777;
-  return {};
-}
-
 }  // namespace penstock::mount
