@@ -21,8 +21,9 @@ Result<meta::Inode> Server::find(meta::Ino parent, std::string_view name) {
   if (is_hidden(parent, name)) return errno_error(ENOENT, "a file that is still being put");
   if (name != ".") return names().lookup(parent, name);
   // A handle that somebody kept (open_by_handle_at): of a file as well.
+  // The kernel finds by itself what is open, so what has no name is on its way out.
   meta::Inode inode = PENSTOCK_TRY(names().inode(parent));
-  if (inode.links == 0 && !lookups_.knows(inode.ino)) return errno_error(ESTALE, "a file handle");
+  if (inode.links == 0) return errno_error(ESTALE, "a file handle");
   return inode;
 }
 
