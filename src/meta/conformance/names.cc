@@ -155,7 +155,9 @@ TEST_P(MetaConformance, WhatIsMadeLaterHasALargerCookie) {
   EXPECT_LE(names_->list(kRoot, 0, 9)->back().cookie, last);
   file(other.ino, "after");
   ASSERT_THAT(names_->rename(kRoot, "before", other.ino, "moved", Rename::kReplace, now()), IsOk());
-  for (const Entry& entry : *names_->list(other.ino, 0, 9)) EXPECT_GT(entry.cookie, last);
+  const auto later = names_->list(other.ino, 0, 9);
+  ASSERT_EQ(later->size(), 2u);
+  for (const Entry& entry : *later) EXPECT_GT(entry.cookie, last);
 }
 
 TEST_P(MetaConformance, ListingsEndThoughWhatTheyShowIsRenamed) {
