@@ -175,7 +175,7 @@ void TierReads::follow(TierRead* read) {
   Result<void> taken = not_found();
   if (entry->key == read->opening->key) taken = take_data_buffer(*read, entry->key);
   if (!taken.ok()) {
-    read->opening->data_read = taken.error();
+    read->opening->not_asked = taken.error();
     return part_done(read);
   }
   entry->file->submit(data_request(read, [read](Result<size_t> bytes) {
@@ -210,12 +210,8 @@ void TierReads::both_done(TierRead* read) {
   const TierRead::Opening& opening = *read->opening;
   if (opening.leads) return header_failed(read);
   if (opening.no_header) return finish(read, *opening.no_header);
-  const Result<size_t>& data = opening.data_read;
-  // It was not asked for: there was no memory, or it would be that of another.
-  const bool asked = data.ok() || (data.error().code != ErrorCode::kBusy &&
-                                   data.error().code != ErrorCode::kNotFound);
-  if (!asked) return finish(read, data.error());
-  data_done(read, data);
+  if (opening.not_asked) return finish(read, *opening.not_asked);
+  data_done(read, opening.data_read);
 }
 
 void TierReads::header_failed(TierRead* read) {

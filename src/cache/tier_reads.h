@@ -31,6 +31,7 @@ struct TierRead final : UnderWay::Item {
     Result<size_t> header_read = size_t{0};  // Of who leads.
     Result<size_t> data_read = size_t{0};
     std::optional<Error> no_header;  // Whom it followed could not open it.
+    std::optional<Error> not_asked;  // For the data: why.
   };
 
   std::function<void()> give_up() override;
