@@ -9,6 +9,7 @@ import fcntl
 import os
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -38,7 +39,16 @@ class LoopDisk:
         run("mount", self.device, self.place)
 
     def unmount(self):
-        run("umount", self.place)
+        """Waits for what a killed process still holds: the kernel ends its rings after it."""
+        until = time.monotonic() + 30
+        while True:
+            try:
+                run("umount", self.place)
+                return
+            except subprocess.CalledProcessError as error:
+                if "busy" not in error.stderr or time.monotonic() > until:
+                    raise
+            time.sleep(0.05)
 
     def cut_power(self):
         fd = os.open(self.place, os.O_RDONLY)

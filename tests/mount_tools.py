@@ -90,8 +90,17 @@ class Volume:
 
 
 def is_alive(pid):
+    """Whether any of its threads is: the first is often gone before those that hold files."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+        threads = os.listdir(f"/proc/{pid}/task")
     except FileNotFoundError:
+        return False
+    return any(is_thread_alive(pid, thread) for thread in threads)
+
+
+def is_thread_alive(pid, thread):
+    try:
+        with open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
         return False

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "base/log.h"
@@ -19,6 +20,12 @@ thread_local Ring* current_ring = nullptr;
 // Registering costs a system call; a file is worth one after this many operations.
 constexpr uint32_t kUsesBeforeFixedFile = 64;
 constexpr uint32_t kFixedFileSlots = 256;
+
+// What completions ask for is given to the device while others are still worked off: after so many
+// requests, since the kernel starts the device only behind the last of those that it gets together, and
+// after so long, since who checksums what it read takes tens of microseconds each.
+constexpr size_t kSubmitTogether = 4;
+constexpr auto kSubmitAfter = std::chrono::microseconds(20);
 
 // The completion with this tag is the wake-up, not an operation.
 constexpr uint64_t kWakeTag = 0;
@@ -128,9 +135,12 @@ void Ring::loop() {
   }
 }
 
-bool Ring::refill() {
+void Ring::prepare_local() {
   while (!local_.empty() && in_flight_ < depth_) prepare(*local_.pop());
+}
 
+bool Ring::refill() {
+  prepare_local();
   std::vector<std::packaged_task<void()>> actions;
   bool stopped = false;
   {
@@ -278,7 +288,8 @@ void Ring::forget_here(FixedFile& file) {
 }
 
 void Ring::reap() {
-  // Completions may submit, which only appends to local_: the ring is not touched until refill().
+  // Completions may submit, which only appends to local_.
+  auto submitted = std::chrono::steady_clock::now();
   unsigned head = 0;
   unsigned count = 0;
   io_uring_cqe* cqe = nullptr;
@@ -291,6 +302,12 @@ void Ring::reap() {
     auto* op = reinterpret_cast<RawOp*>(cqe->user_data);
     --in_flight_;
     op->complete(*op, cqe->res);
+    if (local_.empty()) continue;
+    const auto now = std::chrono::steady_clock::now();
+    if (local_.size() < kSubmitTogether && now - submitted < kSubmitAfter) continue;
+    submitted = now;
+    prepare_local();
+    io_uring_submit(&ring_);  // What it does not take, loop() submits and reports.
   }
   io_uring_cq_advance(&ring_, count);
 }

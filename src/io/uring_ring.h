@@ -68,6 +68,7 @@ class Ring {
   void run(std::promise<Result<void>>& started);
   Result<void> set_up();
   void loop();
+  void prepare_local();
   bool refill();            // Moves operations to the ring; false when stopping and done.
   void prepare(RawOp& op);  // Requires a free submission entry.
   void prepare_transfer(io_uring_sqe* sqe, RawOp& op);
