@@ -10,6 +10,7 @@
 #include "cache/cached_store.h"
 #include "cache/directory.h"
 #include "cache/test_store.h"
+#include "cache/testing.h"
 #include "io/memory_file_system.h"
 #include "penstock/cache.h"
 
@@ -309,6 +310,51 @@ TEST_F(CachedStoreTest, SmallSequentialReadsCostWholeWindowsOnce) {
   }
   EXPECT_EQ(calls(store::CallKind::kGet), 16U);
   EXPECT_EQ(source_bytes(), info.size);
+}
+
+// Counts how often an entry is opened.
+class CountedOpens final : public io::MemoryFileSystem {
+ public:
+  Result<std::unique_ptr<io::File>> open(const std::string& path,
+                                         const io::OpenOptions& options) override {
+    if (path.find("/entries/") != std::string::npos && options.access == io::Access::kRead) ++count;
+    return io::MemoryFileSystem::open(path, options);
+  }
+
+  std::atomic<size_t> count = 0;
+};
+
+TEST_F(CachedStoreTest, LargeSequentialReadsFindTheirEntriesOpen) {
+  CountedOpens counted;
+  CacheOptions counted_options = options();
+  counted_options.file_system = &counted;
+  counted_options.directories = {"/cache"};
+  const store::ObjectInfo info = put("a", 16 * kWindow, 1);
+  const auto read = [&](CachedStore& store, uint64_t begin, size_t length) {
+    Bytes into(length);
+    store::GetOptions get;
+    get.if_match = info.etag;
+    get.size = info.size;
+    ASSERT_TRUE(store.get(info.key, begin, into, get).ok());
+    ASSERT_TRUE(std::equal(into.begin(), into.end(),
+                           objects_["a"].begin() + static_cast<ptrdiff_t>(begin)));
+  };
+  for (const bool is_warm : {false, true}) {
+    const Result<std::shared_ptr<Cache>> cache = Cache::open(counted_options);
+    ASSERT_TRUE(cache.ok()) << cache.error().to_string();
+    const auto store = make_cached_store(std::make_unique<SharedSource>(*source_), *cache);
+    counted.count = 0;
+    if (is_warm) {
+      read(*store, 0, 2 * kWindow);
+      read(*store, 2 * kWindow, 2 * kWindow);
+      EXPECT_TRUE(eventually([&] { return counted.count == 6; }));  // Two ahead.
+      read(*store, 4 * kWindow, 2 * kWindow);
+      EXPECT_TRUE(eventually([&] { return counted.count == 8; }));
+    } else {
+      read(*store, 0, info.size);
+    }
+    (*cache)->drain();
+  }
 }
 
 TEST_F(CachedStoreTest, ARandomReaderWithoutRoomPaysOnlyForWhatItReads) {

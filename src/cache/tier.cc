@@ -25,6 +25,9 @@ class LocalTier final : public Tier {
             ReadDone done) override {
     reads_.read(key, version, begin, length, std::move(done));
   }
+  void open_ahead(const EntryKey& key, const EntryId& version) override {
+    reads_.open_ahead(key, version);
+  }
 
   bool reserve(const EntryKey& key, const EntryId& version) override {
     return can_be_entry(key) && fills_.reserve(name_of(key, version));

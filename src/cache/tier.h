@@ -68,6 +68,9 @@ class Tier {
   virtual void read(const EntryKey& key, const EntryId& version, uint32_t begin, uint32_t length,
                     std::function<void(Result<TierBytes>)> done) = 0;
 
+  // Opens the entry, if it is there: who reads it soon need not wait for that.
+  virtual void open_ahead(const EntryKey& key, const EntryId& version) = 0;
+
   // Is there room for the entry, or is it invited? True must be followed by fill() or cancel_fill().
   virtual bool reserve(const EntryKey& key, const EntryId& version) = 0;
   virtual void cancel_fill(const EntryKey& key, const EntryId& version) = 0;

@@ -1,9 +1,9 @@
 #include "cache/tier_reads.h"
 
-#include <array>
 #include <bit>
 #include <cassert>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 
@@ -49,23 +49,42 @@ void TierReads::read(const EntryKey& key, const EntryId& version, uint32_t begin
   OpenEntryRef entry = shared_.open.find(id);
   if (entry != nullptr ? entry->key != key : !can_be_entry(key)) return done(not_found());
 
+  std::unique_ptr<TierRead> read = make_read(begin, length, std::move(done));
+  read->entry = std::move(entry);
+  if (read->entry == nullptr && !prepare_opening(*read, key, version).ok())
+    return read->done(not_found());
+  if (!shared_.under_way.enter(*read)) return read->done(not_found());
+  if (read->entry != nullptr) return read_data(read.release());
+  begin_opening(read.release());
+}
+
+// A read of nothing, of an entry that is not open.
+void TierReads::open_ahead(const EntryKey& key, const EntryId& version) {
+  if (!shared_.health.on() || !can_be_entry(key)) return;
+  if (shared_.open.find(entry_id(version, key.offset, key.length)) != nullptr) return;
+  std::unique_ptr<TierRead> read = make_read(0, 0, [](const Outcome&) {});
+  if (!prepare_opening(*read, key, version).ok() || !shared_.under_way.enter(*read)) return;
+  begin_opening(read.release());
+}
+
+std::unique_ptr<TierRead> TierReads::make_read(uint32_t begin, uint32_t length, ReadDone done) {
   auto read = std::make_unique<TierRead>();
   read->reads = this;
   read->done = std::move(done);
   read->begin = begin;
   read->length = length;
   read->start = Clock::now();
-  read->entry = std::move(entry);
-  if (read->entry == nullptr) {
-    read->opening = std::make_unique<TierRead::Opening>();
-    read->opening->key = key;
-    read->opening->name = name_of(key, version);
-    read->opening->drive = shared_.drive.get();
-    if (read->opening->drive == nullptr) return read->done(not_found());
-  }
-  if (!shared_.under_way.enter(*read)) return read->done(not_found());
-  if (read->entry != nullptr) return read_data(read.release());
-  begin_opening(read.release());
+  return read;
+}
+
+Result<void> TierReads::prepare_opening(TierRead& read, const EntryKey& key,
+                                        const EntryId& version) {
+  read.opening = std::make_unique<TierRead::Opening>();
+  read.opening->key = key;
+  read.opening->name = name_of(key, version);
+  read.opening->drive = shared_.drive.get();
+  if (read.opening->drive == nullptr) return not_found();
+  return {};
 }
 
 Result<void> TierReads::take_data_buffer(TierRead& read, const EntryKey& key) {
@@ -85,6 +104,7 @@ io::IoRequest TierReads::data_request(TierRead* read, io::IoDone done) {
 }
 
 void TierReads::read_data(TierRead* read) {
+  if (read->only_opens()) return finish(read, not_found());
   if (const Result<void> taken = take_data_buffer(*read, read->entry->key); !taken.ok())
     return finish(read, taken.error());
   const OpenEntryRef entry = read->entry;  // The read may end, and let go of it, inside submit().
@@ -145,26 +165,29 @@ void TierReads::open_file(TierRead* read) {
 
 void TierReads::submit_both(TierRead* read) {
   TierRead::Opening& opening = *read->opening;
-  if (const Result<void> taken = take_data_buffer(*read, opening.key); !taken.ok())
-    return finish(read, taken.error());
+  if (!read->only_opens()) {
+    if (const Result<void> taken = take_data_buffer(*read, opening.key); !taken.ok())
+      return finish(read, taken.error());
+  }
   Result<io::Buffer> header = shared_.buffers->try_take(read->entry->header_bytes);
   if (!header.ok()) return finish(read, busy());
   opening.header = std::move(header).value();
-  opening.parts_left = 2;
+  opening.parts_left = read->only_opens() ? 1 : 2;
   const OpenEntryRef entry = read->entry;
   const std::vector<TierRead*> followers = shared_.open.file_opened(opening.name.id, entry);
   // Before the header can be there: whoever has a file waits for its own data too.
   for (TierRead* follower : followers) follower->entry = entry;
-  std::array<io::IoRequest, 2> requests = {io::IoRequest::read(0, opening.header.slice(),
-                                                               [read](Result<size_t> bytes) {
-                                                                 read->opening->header_read =
-                                                                     std::move(bytes);
-                                                                 read->reads->header_done(read);
-                                                               }),
-                                           data_request(read, [read](Result<size_t> bytes) {
-                                             read->opening->data_read = std::move(bytes);
-                                             read->reads->part_done(read);
-                                           })};
+  std::vector<io::IoRequest> requests;
+  requests.push_back(io::IoRequest::read(0, opening.header.slice(), [read](Result<size_t> bytes) {
+    read->opening->header_read = std::move(bytes);
+    read->reads->header_done(read);
+  }));
+  if (!read->only_opens()) {
+    requests.push_back(data_request(read, [read](Result<size_t> bytes) {
+      read->opening->data_read = std::move(bytes);
+      read->reads->part_done(read);
+    }));
+  }
   entry->file->submit(requests);
   for (TierRead* follower : followers) follow(follower);
 }
@@ -173,7 +196,8 @@ void TierReads::submit_both(TierRead* read) {
 void TierReads::follow(TierRead* read) {
   const OpenEntryRef entry = read->entry;
   Result<void> taken = not_found();
-  if (entry->key == read->opening->key) taken = take_data_buffer(*read, entry->key);
+  if (entry->key == read->opening->key && !read->only_opens())
+    taken = take_data_buffer(*read, entry->key);
   if (!taken.ok()) {
     read->opening->not_asked = taken.error();
     return part_done(read);
@@ -211,6 +235,7 @@ void TierReads::both_done(TierRead* read) {
   if (opening.leads) return header_failed(read);
   if (opening.no_header) return finish(read, *opening.no_header);
   if (opening.not_asked) return finish(read, *opening.not_asked);
+  if (read->only_opens()) return finish(read, not_found());
   data_done(read, opening.data_read);
 }
 

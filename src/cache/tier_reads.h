@@ -35,6 +35,7 @@ struct TierRead final : UnderWay::Item {
   };
 
   std::function<void()> give_up() override;
+  bool only_opens() const { return length == 0; }
   uint32_t first_block() const { return begin / kBlockBytes; }
   uint32_t block_bytes() const {
     return (begin + length + kBlockBytes - 1) / kBlockBytes * kBlockBytes -
@@ -63,9 +64,13 @@ class TierReads {
 
   void read(const EntryKey& key, const EntryId& version, uint32_t begin, uint32_t length,
             ReadDone done);
+  void open_ahead(const EntryKey& key, const EntryId& version);
 
  private:
   using Outcome = Result<TierBytes>;
+
+  std::unique_ptr<TierRead> make_read(uint32_t begin, uint32_t length, ReadDone done);
+  Result<void> prepare_opening(TierRead& read, const EntryKey& key, const EntryId& version);
 
   // The data of an open entry.
   void read_data(TierRead* read);

@@ -8,6 +8,8 @@ namespace {
 
 // Windows read ahead of a sequential reader at most.
 constexpr uint32_t kAheadMax = 16;
+// Entries opened ahead of one whose reads are large.
+constexpr uint32_t kOpenAhead = 2;
 
 }  // namespace
 
@@ -109,22 +111,26 @@ void CachedStoreImpl::loaded(const std::shared_ptr<Load>& load, std::shared_ptr<
   core_->load_finished();
 }
 
-// What a sequential reader will ask for next, within what memory there is to spare.
+// What a sequential reader will ask for next, within what memory there is to spare. Large reads of
+// what is on a drive keep that busy without help, if only their entries are open when they come.
 void CachedStoreImpl::read_ahead(const CallRef& call) {
   const VersionRef& version = call->version();
   const uint64_t end = call->offset() + call->into().size();
-  // Large reads of what is on a drive keep that busy without help.
-  const bool helps = call->pattern().cold || call->into().size() < kSmallRead;
-  if (!helps || call->pattern().run < 2 || end >= version->info.size) return;
+  if (call->pattern().run < 2 || end >= version->info.size) return;
+  const bool only_open = !call->pattern().cold && call->into().size() >= kSmallRead;
   const auto affordable = static_cast<uint32_t>(core_->options().memory_bytes / 4 / window_bytes());
-  const uint32_t ahead =
-      std::min({uint32_t{1} << std::min(call->pattern().run - 2, 8U), kAheadMax, affordable});
+  const uint32_t growing = uint32_t{1} << std::min(call->pattern().run - 2, 8U);
+  const uint32_t ahead = only_open ? kOpenAhead : std::min({growing, kAheadMax, affordable});
   const uint64_t last = (version->info.size - 1) / window_bytes();
   const uint64_t first = (end + window_bytes() - 1) / window_bytes();
   for (uint64_t window = first; window <= last && window < first + ahead; ++window) {
     const Place place = place_of(*version, window);
     if (core_->windows().contains(place.id)) continue;
-    load({.pass = enter(), .version = version, .place = place, .may_wait = false}, {});
+    if (only_open) {
+      core_->tier_for(place.id).open_ahead(place.key, version->id);
+    } else {
+      load({.pass = enter(), .version = version, .place = place, .may_wait = false}, {});
+    }
   }
 }
 
