@@ -29,14 +29,14 @@ CASES = [
         "read:sequential:direct:1MiB:8",
         ["--rw=read", "--bs=1M", "--iodepth=8"],
         "bytes",
-        15,
+        21,
     ),
     (
         "random read, 4 KiB, depth 32",
         "read:random:direct:4KiB:32",
         ["--rw=randread", "--bs=4k", "--iodepth=32"],
         "ops",
-        15,
+        21,
     ),
     (
         "sequential write, 1 MiB, depth 8",
