@@ -8,10 +8,9 @@ import contextlib
 import json
 import os
 import pathlib
-import shutil
 import subprocess
-import tempfile
 
+import measure
 import stats
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -85,7 +84,7 @@ def run_penstock(folder, case, write, new_file):
     return {"bytes": result["throughput_bytes_per_second"], "ops": result["ops_per_second"]}
 
 
-def measure(folder, name, case, flags, what, rounds):
+def compare(folder, name, case, flags, what, rounds):
     write = case.startswith("write")
     new_file = "new file" in name
     sides = {
@@ -123,8 +122,8 @@ def huge_pages(count=32):
     if os.geteuid() != 0:
         raise PermissionError("fio's buffers in huge pages take root (vm.nr_hugepages): use sudo")
     before = HUGE_PAGES.read_text()
-    HUGE_PAGES.write_text(str(int(before) + count))
     try:
+        HUGE_PAGES.write_text(str(int(before) + count))
         if int(HUGE_PAGES.read_text()) < int(before) + count:
             raise MemoryError(f"the system has no {count} huge pages left to set aside")
         yield
@@ -142,10 +141,6 @@ def lay_down(path):
 
 
 def main():
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="compare-files-", dir=ROOT / "build"))
-    try:
+    with measure.scratch("files", 2 * SIZE) as folder, huge_pages():
         lay_down(folder / "data")
-        with huge_pages():
-            return [measure(folder, *case) for case in CASES]
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return [compare(folder, *case) for case in CASES]

@@ -4,9 +4,9 @@ import contextlib
 import os
 import pathlib
 import resource
+import secrets
 import shutil
 import subprocess
-import tempfile
 import time
 
 import stats
@@ -17,8 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 @contextlib.contextmanager
 def scratch(name, bytes_needed):
     """A folder on the disk of this tree, gone afterwards."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"bench-{name}-", dir=ROOT / "build"))
+    # Named before it is made: a signal may come at any moment, also right after that.
+    folder = ROOT / "build" / f"bench-{name}-{secrets.token_hex(4)}"
     try:
+        folder.mkdir()
         free = shutil.disk_usage(folder).free
         if free < bytes_needed:
             need = f"{bytes_needed >> 30} GiB"

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import secrets
 import shutil
 import socket
 import subprocess
@@ -43,9 +44,10 @@ def s3_server(size_gib, reuse=False):
     if reuse and "PENSTOCK_TEST_S3" in os.environ:
         yield S3Server(None, {k: v for k, v in os.environ.items() if k.startswith("AWS_")})
         return
-    folder = tempfile.mkdtemp(prefix="bench-s3-")
+    folder = os.path.join(tempfile.gettempdir(), f"bench-s3-{secrets.token_hex(4)}")
     tool = ROOT / "tools/s3-server"
     try:
+        os.mkdir(folder, 0o700)
         command = [tool, "up", folder, str(free_port()), "--size", str(size_gib)]
         subprocess.run(command, check=True)
         lines = (pathlib.Path(folder) / "env").read_text().split()

@@ -133,15 +133,18 @@ void TierReads::begin_opening(TierRead* read) {
       if (read->entry->key != read->opening->key) return finish(read, not_found());
       return read_data(read);
     case OpenEntries::Turn::kFull:
-      shared_.metrics.reads_skipped.add();
-      return finish(read, not_found());
+      return skip(read);
     case OpenEntries::Turn::kLead:
       read->opening->leads = true;
       break;
   }
   Workers::Task task = [read] { read->reads->open_file(read); };
-  if (shared_.workers->try_post(task)) return;
-  shared_.metrics.reads_skipped.add();
+  if (!shared_.workers->try_post(task)) skip(read);
+}
+
+// Too many entries are being opened: it goes to the source, if it is a read at all.
+void TierReads::skip(TierRead* read) {
+  if (!read->only_opens()) shared_.metrics.reads_skipped.add();
   finish(read, not_found());
 }
 

@@ -80,6 +80,7 @@ class TierReads {
 
   // Opening.
   void begin_opening(TierRead* read);
+  void skip(TierRead* read);
   void open_file(TierRead* read);
   void submit_both(TierRead* read);
   void follow(TierRead* read);
