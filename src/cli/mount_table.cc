@@ -9,7 +9,7 @@
 #include <climits>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 #include "cli/mount_command.h"
 #include "volume/control_call.h"
@@ -21,9 +21,13 @@ namespace {
 constexpr size_t kUsersNamedMax = 5;
 constexpr auto kOwnerPatience = std::chrono::seconds(2);
 
+// What could be read of it: a process may end meanwhile, and what /proc tells of it ends too. (By <<,
+// which keeps that to itself: iterators throw.)
 std::string read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
 }
 
 std::vector<tune::doctor::Mount> all_mounts() {

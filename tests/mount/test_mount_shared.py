@@ -171,6 +171,10 @@ def test_a_client_that_is_killed_leaves_nothing_half(volume, source):
         while not (volume.folder / "x").exists() or len(os.listdir(volume.folder / "x")) < 5:
             assert client.poll() is None
         client.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20  # What was under way is dropped soon.
+    while any(name.startswith(".penstock") for name in os.listdir(volume.folder / "x")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     for name in os.listdir(volume.folder / "x"):
         assert (volume.folder / "x" / name).read_bytes() == (source / name).read_bytes()
     volume.umount()
