@@ -208,7 +208,7 @@ class Loader {
   virtual uint64_t samples() const = 0;  // Of all ranks, in an epoch.
   virtual uint64_t steps() const = 0;    // Of a whole epoch.
   // The next batch; null when the epoch is over: the call after that begins the next one. kTimeout at
-  // the deadline: nothing is lost, ask again.
+  // the deadline, and for no other reason: nothing is lost, ask again.
   virtual Result<std::shared_ptr<const Batch>> next(Deadline deadline = kNoDeadline) = 0;
   // The epoch that next() is in, or will begin.
   virtual uint64_t epoch() const = 0;

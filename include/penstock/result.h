@@ -57,6 +57,10 @@ struct [[nodiscard]] Error {
 
   // The same error with `context: ` put before its detail.
   Error with_context(std::string_view context) const;
+  // The same error as the outcome of something that others wait for with deadlines of their own. To
+  // them kTimeout means "not yet, ask again", so a "never" must not be called so: it becomes
+  // kUnavailable.
+  Error as_outcome() const;
 };
 
 // The error for a failed system call: code and retryability follow from `os_errno`, the detail is

@@ -99,6 +99,12 @@ Error Error::with_context(std::string_view context) const {
   return wrapped;
 }
 
+Error Error::as_outcome() const {
+  Error outcome = *this;
+  if (code == ErrorCode::kTimeout) outcome.code = ErrorCode::kUnavailable;
+  return outcome;
+}
+
 Error errno_error(int os_errno, std::string_view action) {
   Error error{ErrorCode::kIo, false, os_errno, {}};
   for (const ErrnoRule& rule : kErrnoRules) {

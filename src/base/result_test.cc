@@ -55,6 +55,15 @@ TEST(Error, TransientErrnosAreRetryableAndDiskErrorsAreNot) {
   EXPECT_EQ(errno_error(EIO, "x").code, ErrorCode::kIo);
 }
 
+TEST(Error, AnOutcomeIsNeverADeadlineThatPassed) {
+  const Error late = errno_error(ETIMEDOUT, "read a");
+  ASSERT_EQ(late.code, ErrorCode::kTimeout);
+  EXPECT_EQ(late.as_outcome().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(late.as_outcome().detail, late.detail);
+  EXPECT_TRUE(late.as_outcome().retryable);
+  EXPECT_EQ(errno_error(EIO, "read a").as_outcome().code, ErrorCode::kIo);
+}
+
 TEST(Error, ContextGoesInFront) {
   const Error error = errno_error(ENOENT, "open a").with_context("cache");
   EXPECT_EQ(error.detail, "cache: open a: No such file or directory");

@@ -98,10 +98,10 @@ void Finisher::after_commit(Job& job) {
 
 void Finisher::finish(const std::shared_ptr<Job>& job) {
   Result<void> written = write_and_commit(*job);
-  // Who waits with a deadline must be able to tell "not yet" from "never".
-  if (!written.ok() && written.error().code == ErrorCode::kTimeout)
-    written = make_error(ErrorCode::kIo, written.error().detail);
-  if (!written.ok()) job->pieces.fail(written.error());
+  if (!written.ok()) {
+    written = written.error().as_outcome();
+    job->pieces.fail(written.error());
+  }
   job->pieces.drop();
   job->attempt.reset();
   count(*job, written);

@@ -55,7 +55,7 @@ void Job::finish_replicated(const Result<void>& result) {
     change_report(
         [&](SaveReport& report) { report.replicated = std::chrono::steady_clock::now() - begun; });
   }
-  replicated_.finish(result);
+  replicated_.finish(result.ok() ? result : result.error().as_outcome());
 }
 
 std::optional<Error> Job::take_unseen() {

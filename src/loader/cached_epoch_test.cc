@@ -103,5 +103,25 @@ TEST_F(CachedEpochTest, SoDoLargeSamples) {
   EXPECT_LE(far_.fetched_again_bytes(), bytes_ / 4) << "some are read while they are staged";
 }
 
+// Who asks with a deadline that passes just when a batch is there gets that batch the next time.
+TEST_F(CachedEpochTest, DeadlinesThatPassLoseNoBatch) {
+  fill(/*sample_bytes=*/20'000);
+  const auto loader = Loader::open(options(Shuffle::kNone));
+  ASSERT_THAT(loader, IsOk());
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    uint64_t samples = 0;
+    for (int wait = 0;; ++wait) {
+      const auto batch = (*loader)->next(deadline_in(std::chrono::microseconds(wait % 100)));
+      if (!batch.ok()) {
+        ASSERT_THAT(batch, FailsWith(ErrorCode::kTimeout));
+        continue;
+      }
+      if (*batch == nullptr) break;
+      for (const uint8_t there : (*batch)->mask()) samples += there;
+    }
+    EXPECT_EQ(samples, samples_);
+  }
+}
+
 }  // namespace
 }  // namespace penstock::loader

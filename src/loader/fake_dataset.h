@@ -70,7 +70,7 @@ class FakeDataset final : public data::Dataset {
     });
   }
   Result<void> read_now(uint32_t shard, uint64_t offset, std::span<std::byte> into) override {
-    if (broken_shards.contains(shard)) return make_error(ErrorCode::kIo, "a broken shard");
+    if (broken_shards.contains(shard)) return make_error(broken_as, "a broken shard");
     const std::string& bytes = contents_[shard];
     if (offset + into.size() > bytes.size()) return make_error(ErrorCode::kCorrupt, "past its end");
     std::memcpy(into.data(), bytes.data() + offset, into.size());
@@ -94,6 +94,7 @@ class FakeDataset final : public data::Dataset {
   }
 
   std::set<uint32_t> broken_shards;
+  ErrorCode broken_as = ErrorCode::kIo;
   bool keep_done = false;  // As a store may, for a while.
   std::shared_ptr<cache::Cache> cache_behind;
   std::function<std::unique_ptr<cache::Stager>(const cache::StageOptions&)> stager;

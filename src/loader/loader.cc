@@ -213,7 +213,7 @@ void LoaderImpl::plan(std::stop_token stop, uint64_t epoch, uint64_t begin) {
       if (started.ok()) {
         item.batch = std::move(*started);
       } else {
-        item.error = started.error();
+        item.error = started.error().as_outcome();
       }
       if (!push(stop, std::move(item))) return;
     }
@@ -257,10 +257,9 @@ Result<std::shared_ptr<const Batch>> LoaderImpl::next(Deadline deadline) {
   std::optional<Error> error = item.error;
   if (item.batch != nullptr) {
     const Result<void> waited = pipeline_->wait(*item.batch, deadline);
-    if (!waited.ok() && waited.error().code == ErrorCode::kTimeout &&
-        !pipeline_->ready(*item.batch))
-      return waited.error();
     if (!waited.ok()) error = waited.error();
+    // Not handed over, though it may be there by now: it is the next call's.
+    if (error && error->code == ErrorCode::kTimeout) return *error;
   }
   return hand_over(item, error);
 }

@@ -218,7 +218,7 @@ Result<void> Pipeline::tell_failures(BatchWork& batch) {
   if (failures.empty()) return {};
   const BatchWork::Failure& first = failures.front();
   if (options_->on_error == OnError::kRaise)
-    return first.error.with_context(batch.describe(first.slot));
+    return first.error.as_outcome().with_context(batch.describe(first.slot));
   const std::shared_ptr<Stats> now = stats();
   for (const BatchWork::Failure& one : failures)
     now->list({batch.url(one.slot), batch.key(one.slot), one.error.to_string()});

@@ -54,8 +54,8 @@ class Pipeline {
 
   // Blocks while there is no memory for it. kCancelled on stop, kNoMemory when it can never fit.
   Result<WorkRef> start(BatchOrder order, std::stop_token stop);
-  // Until all of it is there; kTimeout at the deadline. What goes wrong with single samples is told as
-  // on_error says.
+  // Until all of it is there; kTimeout at the deadline, and for no other reason. What goes wrong with
+  // single samples is told as on_error says, once.
   Result<void> wait(BatchWork& batch, Deadline deadline = kNoDeadline);
   bool ready(const BatchWork& batch) const { return batch.complete.load(); }
 

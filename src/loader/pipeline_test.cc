@@ -128,6 +128,19 @@ TEST_P(PipelineTest, ABrokenShardIsNamedAndTheNextBatchIsFine) {
   EXPECT_THAT(pipeline->wait(**fine), IsOk());
 }
 
+// kTimeout is what wait() says of its own deadline: whoever hears it asks again, and the batch would be gone.
+TEST_P(PipelineTest, AReadThatTimesOutIsNoDeadlineThatPassed) {
+  const auto dataset = make_dataset({10, 10});
+  dataset->broken_shards.insert(1);
+  dataset->broken_as = ErrorCode::kTimeout;
+  const auto pipeline = make_pipeline(test_options(3), dataset);
+  const auto batch = pipeline->start(order_of({1, 15, 3}), {});
+  ASSERT_THAT(batch, IsOk());
+  const Result<void> outcome = pipeline->wait(**batch);
+  ASSERT_THAT(outcome, FailsWith(ErrorCode::kUnavailable));
+  EXPECT_THAT(outcome.error().detail, HasSubstr("sample 'key-15'"));
+}
+
 TEST_P(PipelineTest, SkippingLeavesTheOthersInTheirPlaces) {
   const auto dataset = make_dataset({10, 10, 10});
   dataset->broken_shards.insert(1);
