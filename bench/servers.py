@@ -17,9 +17,12 @@ PROXY = ROOT / "build/release/bench/delay_proxy"
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that connections get, any of which could be taken until the server has it."""
+    while True:
+        port = 18_000 + 2 * secrets.randbelow(7000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class S3Server:

@@ -107,12 +107,24 @@ bool BlockSums::verify(uint32_t first_block, std::span<const std::byte> bytes) c
   return true;
 }
 
-void seal_entry(std::span<std::byte> file, const EntryKey& key) {
+void BlockHashes::copy(std::span<std::byte> to, std::span<const std::byte> data) {
+  assert(hashes_.empty() && to.size() == data.size());
+  hashes_.reserve(data.size() / kBlockBytes);
+  size_t at = 0;
+  for (; at + kBlockBytes <= data.size(); at += kBlockBytes) {
+    const std::span<const std::byte> block = data.subspan(at, kBlockBytes);
+    hashes_.push_back(codec::hash_bytes(block));
+    std::memcpy(to.data() + at, block.data(), kBlockBytes);
+  }
+  if (at < data.size()) std::memcpy(to.data() + at, data.data() + at, data.size() - at);
+}
+
+void seal_entry(std::span<std::byte> file, const EntryKey& key, std::span<const uint64_t> known) {
   assert(can_be_entry(key) && file.size() == file_bytes(key));
   const std::span<std::byte> header = file.first(header_bytes(key));
   const std::span<std::byte> data = file.subspan(header.size());
   std::memset(data.data() + key.length, 0, data.size() - key.length);
-  write_header(header, key, data);
+  write_header(header, key, data, known);
 }
 
 Result<BlockSums> read_header(std::span<const std::byte> header, const EntryKey& key) {

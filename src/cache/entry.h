@@ -101,9 +101,24 @@ class BlockSums {
   uint64_t seed_ = 0;
 };
 
+// The hashes of an entry's whole blocks, made by who passes over its bytes anyway: to read them once more
+// for a checksum costs as much as to copy them.
+class BlockHashes {
+ public:
+  // Copies all of an entry's data, and hashes it on the way. Once.
+  void copy(std::span<std::byte> to, std::span<const std::byte> data);
+  // From the first block on. Empty when nobody copied it.
+  std::span<const uint64_t> known() const { return hashes_; }
+
+ private:
+  std::vector<uint64_t> hashes_;
+};
+
 // Makes `file`, of exactly file_bytes(key), the entry: the data lies at header_bytes(key) already;
-// the header is written in front of it and the padding behind it. Requires can_be_entry(key).
-void seal_entry(std::span<std::byte> file, const EntryKey& key);
+// the header is written in front of it and the padding behind it. `known` are hashes of its first
+// blocks. Requires can_be_entry(key).
+void seal_entry(std::span<std::byte> file, const EntryKey& key,
+                std::span<const uint64_t> known = {});
 
 // The checksums of the entry `key` from its header (header_bytes(key) of them). kNotFound: a good
 // header, of another entry (a collision of ids). kUnsupported: of a newer version. kCorrupt: none,

@@ -117,7 +117,7 @@ static_assert(kFieldsBytes + kUrlBytesMax + kEtagBytesMax + kSumBytes +
 
 uint64_t block_sum(std::span<const std::byte> block, uint64_t seed, uint64_t index) {
   // Not as the seed of the hash: that costs a third of its time again, for every block.
-  return codec::hash_bytes(block) ^ (seed + index);
+  return sum_of_hash(codec::hash_bytes(block), seed, index);
 }
 
 void seal_header(std::span<std::byte> header) {
@@ -129,8 +129,8 @@ void seal_header(std::span<std::byte> header) {
   std::memcpy(header.data() + fields.header_bytes - kSumBytes, &rest, sizeof(rest));
 }
 
-void write_header(std::span<std::byte> header, const EntryKey& key,
-                  std::span<const std::byte> data) {
+void write_header(std::span<std::byte> header, const EntryKey& key, std::span<const std::byte> data,
+                  std::span<const uint64_t> known) {
   const ObjectVersion& version = key.version;
   HeaderFields fields{.magic = {},
                       .version = kEntryVersion,
@@ -153,7 +153,9 @@ void write_header(std::span<std::byte> header, const EntryKey& key,
   const uint64_t seed = data_seed(header, fields);
   std::byte* sums = header.data() + sums_at(fields.url_bytes, fields.etag_bytes);
   for (uint64_t i = 0; i < data.size() / kBlockBytes; ++i) {
-    const uint64_t sum = block_sum(data.subspan(i * kBlockBytes, kBlockBytes), seed, i);
+    const uint64_t sum = i < known.size()
+                             ? sum_of_hash(known[i], seed, i)
+                             : block_sum(data.subspan(i * kBlockBytes, kBlockBytes), seed, i);
     std::memcpy(sums + i * kSumBytes, &sum, kSumBytes);
   }
   seal_header(header);

@@ -52,9 +52,15 @@ bool is_range_of(uint64_t object_size, uint64_t offset, uint32_t length);
 uint64_t header_bytes_for(uint64_t url_bytes, uint64_t etag_bytes, uint64_t blocks);
 uint64_t block_sum(std::span<const std::byte> block, uint64_t seed, uint64_t index);
 
-// Requires `header` of header_bytes(key), and `data` of whole blocks, padded.
-void write_header(std::span<std::byte> header, const EntryKey& key,
-                  std::span<const std::byte> data);
+// The checksum of a block from its hash.
+inline uint64_t sum_of_hash(uint64_t hash, uint64_t seed, uint64_t index) {
+  return hash ^ (seed + index);
+}
+
+// Requires `header` of header_bytes(key), and `data` of whole blocks, padded. The hashes of the first
+// ones may be known already.
+void write_header(std::span<std::byte> header, const EntryKey& key, std::span<const std::byte> data,
+                  std::span<const uint64_t> known = {});
 
 // The fields at the front of `header`: undamaged, of a version that we read, and making sense; what
 // follows them was not looked at. kCorrupt, kUnsupported.

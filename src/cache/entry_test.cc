@@ -47,6 +47,24 @@ TEST(Entry, RoundTripsOfAllSizes) {
   }
 }
 
+TEST(Entry, IsTheSameWhenItsHashesWereMadeOnTheWay) {
+  for (const uint32_t length : {1u, 4095u, 4096u, 4097u, 100'000u, 4u << 20}) {
+    const EntryKey key = test_key(length);
+    const Bytes expected = make_entry(key, length);
+    Bytes file = expected;
+    std::ranges::fill(std::span(file).first(header_bytes(key)), std::byte{0xee});
+    const auto data = std::span<const std::byte>(file).subspan(header_bytes(key), length);
+    BlockHashes hashes;
+    EXPECT_TRUE(hashes.known().empty());
+    Bytes copy(length);
+    hashes.copy(copy, data);
+    EXPECT_TRUE(std::ranges::equal(copy, data));
+    EXPECT_EQ(hashes.known().size(), length / kBlockBytes) << "of whole blocks only";
+    seal_entry(file, key, hashes.known());
+    EXPECT_EQ(file, expected) << length;
+  }
+}
+
 TEST(Entry, RoundTripsOfAllNames) {
   for (const size_t url_bytes : {0u, 1u, 7u, 8u, 9u, 4000u, kUrlBytesMax}) {
     for (const size_t etag_bytes : {0u, 1u, 32u, kEtagBytesMax}) {

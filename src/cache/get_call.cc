@@ -46,9 +46,13 @@ std::optional<Piece> GetCall::next_piece(uint32_t limit) {
   return piece;
 }
 
-bool GetCall::copy(std::span<std::byte> to, std::span<const std::byte> from) {
+bool GetCall::copy(std::span<std::byte> to, std::span<const std::byte> from, BlockHashes* hashes) {
   if (!lend()) return false;
-  std::memcpy(to.data(), from.data(), to.size());
+  if (hashes != nullptr) {
+    hashes->copy(to, from);
+  } else {
+    std::memcpy(to.data(), from.data(), to.size());
+  }
   give_back();
   return true;
 }

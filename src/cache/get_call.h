@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/gate.h"
+#include "cache/entry.h"
 #include "cache/streams.h"
 #include "cache/versions.h"
 #include "penstock/store.h"
@@ -44,8 +45,10 @@ class GetCall : public std::enable_shared_from_this<GetCall> {
 
   // The next piece to start, when fewer than `limit` are under way.
   std::optional<Piece> next_piece(uint32_t limit);
-  // Copies to the caller's memory; false when the call was answered already.
-  bool copy(std::span<std::byte> to, std::span<const std::byte> from);
+  // Copies to the caller's memory, by way of `hashes` if given; false when the call was answered
+  // already.
+  bool copy(std::span<std::byte> to, std::span<const std::byte> from,
+            BlockHashes* hashes = nullptr);
   // The caller's memory is lent to somebody who writes to it, until give_back(). False when the
   // call was answered already.
   bool lend();

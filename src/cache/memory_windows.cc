@@ -55,6 +55,7 @@ void MemoryWindows::finish(const EntryId& id, Result<WindowBytes> outcome) {
     } else {
       window.ready = true;
       window.bytes = *outcome;
+      window.bytes.hashes = nullptr;
       window.turn = turns_.insert(turns_.end(), id);
       kept_bytes_ += window.bytes.data.size();
       while (kept_bytes_ > kept_bytes_max_) drop_ready(windows_.find(turns_.front()), gone);

@@ -21,6 +21,8 @@ struct WindowBytes {
   bool from_source = false;  // Not from a drive.
   // Then: how many of its bytes nobody has asked for yet. The first time they are, it is a miss.
   std::shared_ptr<std::atomic<uint64_t>> unread = {};
+  // And for the waiter that copies all of it first, until finish() returns.
+  std::shared_ptr<BlockHashes> hashes = {};
 };
 
 // Windows in memory: those being loaded, once for all who want them, and those last loaded.

@@ -102,7 +102,10 @@ void CachedStoreImpl::give(const CallRef& call, const Piece& piece, const EntryI
   }
   const uint64_t missed_bytes = take_unread(window, bytes);
   count_read(id, bytes - missed_bytes, missed_bytes);
-  (void)call->copy(piece.into, window.data.subspan(piece.begin, bytes));
+  const bool first_copy =
+      window.hashes && window.hashes->known().empty() && bytes == window.data.size();
+  (void)call->copy(piece.into, window.data.subspan(piece.begin, bytes),
+                   first_copy ? window.hashes.get() : nullptr);
 }
 
 void CachedStoreImpl::read_from_drive(const CallRef& call, const Piece& piece, const Place& place) {

@@ -35,10 +35,9 @@ class LocalTier final : public Tier {
   void cancel_fill(const EntryKey& key, const EntryId& version) override {
     fills_.cancel(name_of(key, version));
   }
-  void fill(EntryKey key, const EntryId& version, std::shared_ptr<io::Buffer> file,
-            FillDone done) override {
+  void fill(EntryKey key, const EntryId& version, Filling filling, FillDone done) override {
     const EntryName name = name_of(key, version);
-    fills_.fill(std::move(key), name, std::move(file), std::move(done));
+    fills_.fill(std::move(key), name, std::move(filling), std::move(done));
   }
   void drop(const EntryKey& key, const EntryId& version) override {
     fills_.drop(name_of(key, version));

@@ -33,6 +33,16 @@ struct TierOptions {
   std::function<std::unique_ptr<Keeper>(CacheDirectory&, KeeperOptions)> start_keeper = {};
 };
 
+// What an entry is filled with: a buffer of file_bytes(key) with the data at header_bytes(key), which
+// nobody writes to any more, and what is known of its hashes.
+struct Filling {
+  Filling(std::shared_ptr<io::Buffer> buffer = nullptr,
+          std::shared_ptr<const BlockHashes> known = nullptr)
+      : file(std::move(buffer)), hashes(std::move(known)) {}
+  std::shared_ptr<io::Buffer> file;
+  std::shared_ptr<const BlockHashes> hashes;
+};
+
 // Verified bytes of an entry. They lie at `data`, inside `buffer`.
 struct TierBytes {
   io::Buffer buffer;
@@ -74,10 +84,9 @@ class Tier {
   // Is there room for the entry, or is it invited? True must be followed by fill() or cancel_fill().
   virtual bool reserve(const EntryKey& key, const EntryId& version) = 0;
   virtual void cancel_fill(const EntryKey& key, const EntryId& version) = 0;
-  // Seals and publishes `file`: a buffer of file_bytes(key) with the data at header_bytes(key) that
-  // nobody writes to any more. `done` (may be empty) hears whether it is there: kNoSpace or kBusy
+  // Seals and publishes it. `done` (may be empty) hears whether it is there: kNoSpace or kBusy
   // when it was skipped, kUnavailable when the tier is off, kTimeout when it was too slow.
-  virtual void fill(EntryKey key, const EntryId& version, std::shared_ptr<io::Buffer> file,
+  virtual void fill(EntryKey key, const EntryId& version, Filling filling,
                     std::function<void(Result<void>)> done) = 0;
   // Its bytes are wrong, somebody says: gone, and counted as a verification failure.
   virtual void drop(const EntryKey& key, const EntryId& version) = 0;

@@ -30,7 +30,7 @@ struct TierFills::Fill final : UnderWay::Item {
   TierFills* fills = nullptr;
   EntryKey key;
   EntryName name;
-  std::shared_ptr<io::Buffer> file;
+  Filling filling;
   FillDone done;
   std::shared_ptr<Drive> drive;
   Clock::time_point start;
@@ -85,18 +85,17 @@ void TierFills::refuse(Fill& fill, const Error& error) {
   if (fill.done) fill.done(error);
 }
 
-void TierFills::fill(EntryKey key, const EntryName& name, std::shared_ptr<io::Buffer> file,
-                     FillDone done) {
+void TierFills::fill(EntryKey key, const EntryName& name, Filling filling, FillDone done) {
   auto fill = std::make_unique<Fill>();
   fill->fills = this;
   fill->key = std::move(key);
   fill->name = name;
-  fill->file = std::move(file);
+  fill->filling = std::move(filling);
   fill->done = std::move(done);
   fill->drive = shared_.drive.get();
   fill->start = Clock::now();
   if (!shared_.health.on() || fill->drive == nullptr) return refuse(*fill, off_error());
-  const uint64_t bytes = fill->file->size();
+  const uint64_t bytes = fill->filling.file->size();
   if (const Result<void> may = may_begin(bytes); !may.ok()) return refuse(*fill, may.error());
   if (!shared_.under_way.enter(*fill, /*waits=*/true)) {
     bytes_under_way_.fetch_sub(bytes);
@@ -128,9 +127,11 @@ void TierFills::run(Fill* fill) {
 Result<void> TierFills::publish(Fill& fill) {
   if (fill.answered() || shared_.stopping || !shared_.health.on()) return off_error();
   shared_.under_way.start(fill);
-  seal_entry(fill.file->bytes(), fill.key);
-  PENSTOCK_TRY(fill.drive->directory->publish(fill.name, fill.file->slice()));
-  const uint64_t bytes = fill.file->size();
+  const io::Buffer& file = *fill.filling.file;
+  const BlockHashes* const hashes = fill.filling.hashes.get();
+  seal_entry(file.bytes(), fill.key, hashes != nullptr ? hashes->known() : std::span<uint64_t>());
+  PENSTOCK_TRY(fill.drive->directory->publish(fill.name, file.slice()));
+  const uint64_t bytes = file.size();
   fills_.fetch_add(1, std::memory_order_relaxed);
   fill_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   shared_.metrics.fills.add();
@@ -150,8 +151,8 @@ void TierFills::judge(const Error& error) {
 
 void TierFills::finish(Fill* fill, Result<void> outcome) {
   const std::unique_ptr<Fill> owned(fill);
-  bytes_under_way_.fetch_sub(fill->file->size());
-  fill->file.reset();
+  bytes_under_way_.fetch_sub(fill->filling.file->size());
+  fill->filling = {};
   if (fill->claim()) {
     if (fill->done) std::exchange(fill->done, nullptr)(std::move(outcome));
     end_one();

@@ -22,7 +22,7 @@ class TierFills {
 
   bool reserve(const EntryName& name);
   void cancel(const EntryName& name);
-  void fill(EntryKey key, const EntryName& name, std::shared_ptr<io::Buffer> file, FillDone done);
+  void fill(EntryKey key, const EntryName& name, Filling filling, FillDone done);
   void drop(const EntryName& name);
   void drain();
 

@@ -94,12 +94,15 @@ void CachedStoreImpl::loaded(const std::shared_ptr<Load>& load, std::shared_ptr<
   core_->counters().source_bytes.add(key.length);
   const std::span<const std::byte> data = buffer->bytes().subspan(header_bytes(key), key.length);
   const auto unread = std::make_shared<std::atomic<uint64_t>>(key.length);
+  const auto hashes = std::make_shared<BlockHashes>();
   // Those who wait first: they need not wait for the drive.
-  core_->windows().finish(
-      load->place.id,
-      WindowBytes{.holder = buffer, .data = data, .from_source = true, .unread = unread});
+  core_->windows().finish(load->place.id, WindowBytes{.holder = buffer,
+                                                      .data = data,
+                                                      .from_source = true,
+                                                      .unread = unread,
+                                                      .hashes = load->reserved ? hashes : nullptr});
   if (load->reserved) {
-    tier.fill(key, load->version->id, buffer,
+    tier.fill(key, load->version->id, {buffer, hashes},
               [core = core_.get(), id = load->place.id, unread](const Result<void>& filled) {
                 // Read to its end, and on the drive: its memory serves the next one better.
                 if (filled.ok() && *unread == 0) core->windows().forget(id);

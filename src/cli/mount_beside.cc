@@ -115,6 +115,7 @@ void note_ignored(const MountArguments& arguments, int32_t owner) {
   if (!arguments.log_file.empty()) given.emplace_back("--log-file");
   if (!arguments.metrics_file.empty()) given.emplace_back("--metrics-file");
   if (!arguments.slow_request.empty()) given.emplace_back("--slow-request");
+  if (arguments.let_sleep) given.emplace_back("--let-sleep");
   if (given.empty()) return;
   tell(
       "penstock mount: not followed: {}; process {} has the volume, serves this mount too, and "

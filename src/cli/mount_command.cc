@@ -252,6 +252,10 @@ void add_content_options(CLI::App& command, MountArguments& arguments) {
           "A request to the store that is not answered until then fails, and so does a write "
           "that waited so long for room in the journal (60s)")
       ->type_name("TIME");
+  command.add_flag(
+      "--let-sleep", arguments.let_sleep,
+      "Let processors sleep between requests, however many come: saves power, and each "
+      "takes some tens of microseconds longer");
   command.add_flag("--gather-writes", arguments.gather_writes,
                    "The kernel gathers writes until close, fsync, or some seconds: many times "
                    "faster for those of a few KiB; a close costs a request more");

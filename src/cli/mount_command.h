@@ -37,6 +37,7 @@ struct MountArguments {
   bool nodev = false;
   bool acl = false;
   bool no_allow_other = false;
+  bool let_sleep = false;
   std::string uid;
   std::string gid;
   // How it runs.

@@ -42,6 +42,7 @@ constexpr auto kFlags = std::to_array<Flag>({
     {"no_allow_other", &MountArguments::no_allow_other},
     {"writeback", &MountArguments::writeback},
     {"gather_writes", &MountArguments::gather_writes},
+    {"let_sleep", &MountArguments::let_sleep},
     {"foreground", &MountArguments::foreground},
 });
 
@@ -205,6 +206,7 @@ Result<MountPlan> plan_mount(const MountArguments& arguments) {
   mount.no_suid = arguments.nosuid;
   mount.no_device = arguments.nodev;
   mount.allow_other = !arguments.no_allow_other;
+  mount.stay_awake = !arguments.let_sleep;
   PENSTOCK_TRY(take(mount.slow_request, "--slow-request", arguments.slow_request, parse_threshold));
   if (!arguments.metrics_file.empty()) {
     // The process in the background leaves the current directory.

@@ -54,6 +54,7 @@ Result<Mounted> MountSet::begin(std::shared_ptr<volume::Host> host, std::string 
     const std::lock_guard lock(mutex_);
     host_ = std::move(host);
     host_directory_ = std::move(directory);
+    first_options_ = first.options;
     state_ = State::kFirst;
   }
   Result<Mounted> mounted = start(first, {});
@@ -150,6 +151,8 @@ void MountSet::run(Entry& entry, const NewMount& wanted, const std::stop_token& 
 Result<Mounted> MountSet::mount_one(Entry& entry, const NewMount& wanted,
                                     const std::stop_token& cancel) {
   mount::MountOptions options = wanted.options;
+  options.slow_request = first_options_.slow_request;
+  options.stay_awake = first_options_.stay_awake;
   const meta::Settings settings = PENSTOCK_TRY(host_->open(entry.volume))->settings();
   options.space = space_of(settings.store, host_directory_);
   options.changes = feed_;

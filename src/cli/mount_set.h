@@ -94,6 +94,7 @@ class MountSet {
   const std::shared_ptr<volume::ChangeFeed> feed_;
   std::shared_ptr<volume::Host> host_;  // Set before there are threads.
   std::string host_directory_;
+  mount::MountOptions first_options_;  // What is the process's, others follow.
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

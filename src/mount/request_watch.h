@@ -31,7 +31,8 @@ namespace penstock::mount {
 
 class RequestWatch {
  public:
-  explicit RequestWatch(const SlowRequestOptions& slow) : slow_(under_way_, metrics_, slow) {}
+  RequestWatch(const SlowRequestOptions& slow, bool stay_awake)
+      : turn_(stay_awake), slow_(under_way_, metrics_, slow) {}
 
   // As read(2) and writev(2) of /dev/fuse.
   ssize_t read(int fd, void* into, size_t size);

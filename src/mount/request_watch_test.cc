@@ -74,7 +74,7 @@ class RequestWatchTest : public ::testing::Test {
   int ends_[2] = {-1, -1};
   volume::LogLines log_;
   RequestMetrics metrics_;  // The same as those of the watch: there is one of each in the process.
-  RequestWatch watch_{{.threshold = 10ms, .store = "s3://bucket"}};
+  RequestWatch watch_{{.threshold = 10ms, .store = "s3://bucket"}, /*stay_awake=*/false};
 };
 
 TEST_F(RequestWatchTest, CountsByKindAndSeesHowLongTheyTook) {

@@ -55,7 +55,8 @@ Server::Server(volume::VolumeView& view, volume::Volume* live, Control& control,
       options_(options),
       page_flush_(directory),
       access_(live, options.access_times),
-      watch_({.threshold = options.slow_request, .store = control.facts().store}),
+      watch_({.threshold = options.slow_request, .store = control.facts().store},
+             options.stay_awake),
       directory_(directory),
       seekers_("mount-seek", kSeekers, kSeeksMax) {
   if (gathers()) write_times_.emplace(*live_);

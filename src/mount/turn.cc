@@ -16,7 +16,7 @@ thread_local uint64_t mine = 0;
 
 }  // namespace
 
-Turn::Turn() {
+Turn::Turn(bool stay_awake) : wakefulness_(stay_awake ? kLatencyDevice : "") {
   ::sem_init(&free_, 0, 1);
   watcher_ = std::thread([this] { watch(); });
 }
@@ -36,30 +36,40 @@ void Turn::take() {
   }
 }
 
-void Turn::keep() {
-  mine = ++last_;
-  kept_ = mine;
+void Turn::count() {
+  turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!resting_) return;
   resting_ = false;
   resting_.notify_one();
 }
 
+void Turn::keep() {
+  mine = ++last_;
+  kept_ = mine;
+  count();
+}
+
 void Turn::pass_on() {
+  count();
   ::sem_post(&free_);
 }
 
 void Turn::watch() {
   set_thread_name("mount-turn");
   int in_vain = 0;
+  uint64_t turns = 0;
   while (!stopping_) {
     uint64_t seen = kept_;
     std::this_thread::sleep_for(kLook);
     if (seen != 0 && kept_.compare_exchange_strong(seen, 0)) ::sem_post(&free_);
-    in_vain = seen == 0 ? in_vain + 1 : 0;
+    const uint64_t now = turns_.load(std::memory_order_relaxed);
+    const uint64_t came = now - std::exchange(turns, now);
+    wakefulness_.look(came);
+    in_vain = seen == 0 && came == 0 ? in_vain + 1 : 0;
     if (in_vain < kLooksInVain) continue;
     in_vain = 0;
     resting_ = true;
-    // Whoever keeps a turn from here on wakes us.
+    // Whoever has a turn from here on wakes us.
     if (kept_ == 0 && !stopping_) resting_.wait(true);
     resting_ = false;
   }

@@ -9,7 +9,7 @@ namespace penstock::mount {
 namespace {
 
 TEST(Turn, IsOneThreadsAtATime) {
-  Turn turn;
+  Turn turn(/*stay_awake=*/false);
   int inside = 0;  // Not atomic: the turn protects it.
   int total = 0;
   std::vector<std::jthread> threads;
@@ -31,7 +31,7 @@ TEST(Turn, IsOneThreadsAtATime) {
 }
 
 TEST(Turn, IsTakenFromWhoeverIsStillAtIt) {
-  Turn turn;
+  Turn turn(/*stay_awake=*/false);
   std::latch kept(1);
   std::latch taken(1);
   std::jthread slow([&] {
@@ -49,7 +49,7 @@ TEST(Turn, IsTakenFromWhoeverIsStillAtIt) {
 }
 
 TEST(Turn, IsTakenAwayAfterALongRestToo) {
-  Turn turn;
+  Turn turn(/*stay_awake=*/false);
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
   turn.take();
   turn.keep();
@@ -60,7 +60,7 @@ TEST(Turn, IsTakenAwayAfterALongRestToo) {
 }
 
 TEST(Turn, StaysWithWhoeverIsQuick) {
-  Turn turn;
+  Turn turn(/*stay_awake=*/false);
   for (int i = 0; i < 1000; ++i) {
     turn.take();
     turn.keep();
