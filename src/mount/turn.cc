@@ -1,6 +1,7 @@
 #include "mount/turn.h"
 
 #include <chrono>
+#include <utility>
 
 #include "base/thread_pool.h"
 
