@@ -62,7 +62,7 @@ struct MountOptions {
   bool allow_other = true;    // All users; false: only the one who mounts.
   uint32_t threads_max = 64;  // Requests answered at once.
   // While many requests come, processors are kept from going to sleep in between, where this process
-  // may ask for that (root): an answer comes several times as fast.
+  // may ask for that (root): an answer comes twice as fast.
   bool stay_awake = true;
   // One that takes longer is told of in the log, while it hangs. 0: none is.
   Nanoseconds slow_request = std::chrono::seconds(10);

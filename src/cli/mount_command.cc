@@ -255,7 +255,7 @@ void add_content_options(CLI::App& command, MountArguments& arguments) {
   command.add_flag(
       "--let-sleep", arguments.let_sleep,
       "Let processors sleep between requests, however many come: saves power, and each "
-      "takes some tens of microseconds longer");
+      "takes about twice as long");
   command.add_flag("--gather-writes", arguments.gather_writes,
                    "The kernel gathers writes until close, fsync, or some seconds: many times "
                    "faster for those of a few KiB; a close costs a request more");

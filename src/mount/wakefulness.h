@@ -1,7 +1,7 @@
 // Keeps processors awake while requests come thick and fast.
 //
 // Between a question and its answer one side always waits, and a processor without work goes to sleep at
-// once. To wake it takes longer than most answers do: tens of microseconds, on virtual machines too. The
+// once. To wake it often takes longer than the answer itself, on virtual machines too. The
 // kernel can be told that nobody here can wait for that (PM QoS, /dev/cpu_dma_latency), for as long as the
 // file is open: whatever becomes of this process, nothing of it stays. Only root may; others go without.
 //
