@@ -277,7 +277,7 @@ def test_mappings_of_two_processes(pair):
             with open("x", "rb") as again:
                 read = again.read(20)
             private = mmap.mmap(file.fileno(), 8192, mmap.MAP_PRIVATE)
-            private[0:3] = b"xxx"
+            private[0:3] = b"own"
             return got, memory[10:13], read, memory[0:3], private[0:3]
 
     compare(pair, shared)
