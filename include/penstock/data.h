@@ -176,6 +176,11 @@ class Dataset {
   // Brings it, and what is around it, into the page cache, once, and waits for that; for data that fits
   // there. Does nothing unless local() and buffered. From one thread.
   virtual void fill_page_cache(uint32_t, uint64_t, uint64_t) {}
+  // From now on read_now() copies out of mapped shards, which is faster where the data lies in the page
+  // cache. What was copied then counts as resident memory of the process: so many bytes at most. 0, and
+  // nothing is mapped, unless all of it is local, buffered, and in shards that are not compressed.
+  // Before the first read.
+  virtual uint64_t map_shards() { return 0; }
   // All of a loose member, from any thread: blocking. Answers its size; when that is more than `into`
   // has, what is there is of no use. From a store that told its version when it was listed, that
   // version: kChanged when it is another by now. Otherwise as large as it is now.
@@ -253,13 +258,14 @@ class TokenFile {
   // PREFIX.bin in its store, and what has it staged there: null without a cache.
   virtual const store::ObjectInfo& object() const = 0;
   virtual std::unique_ptr<cache::Stager> make_stager(const cache::StageOptions& options) = 0;
-  // Bytes of PREFIX.bin, on this thread.
+  // Bytes of PREFIX.bin, on this thread; where it is a file of this machine, as copies of mapped memory.
+  // Those of a file that becomes shorter may be zeros then: nothing read since the last check_size()
+  // counts until the next one says that all is there.
   virtual Result<void> read_bytes(uint64_t offset, std::span<std::byte> into) = 0;
+  virtual Result<void> check_size() = 0;  // kCorrupt when it was cut off.
   // The same, as Dataset::async_read.
   virtual void async_read(uint64_t offset, io::MemorySlice into,
                           std::function<void(Result<void>)> done) = 0;
-  // All of PREFIX.bin as memory, where it is a file of this machine; or null.
-  virtual const io::FileMap* map() const = 0;
   // As Dataset::fill_page_cache.
   virtual void fill_page_cache(uint64_t offset, uint64_t length) = 0;
 };

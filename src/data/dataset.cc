@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "data/sequential_reader.h"
 #include "data/window_reader.h"
@@ -238,9 +239,29 @@ Result<void> DatasetImpl::read_now(uint32_t shard, uint64_t offset, std::span<st
     return make_error(ErrorCode::kInvalid, "only local shards can be read on the caller's thread");
   }
   const OpenFiles::Use use = PENSTOCK_TRY(files_->use(shard));
+  if (PENSTOCK_TRY(copy_mapped(shard, use.file(), offset, into))) return {};
   const size_t got = PENSTOCK_TRY(use.file().read(offset, into));
   if (got < into.size()) return short_read(shards_[shard].name, offset, into.size());
   return {};
+}
+
+uint64_t DatasetImpl::map_shards() {
+  const bool plain = found_->folders.empty() && !sequential_only_;
+  if (!plain || mode_ != io::CacheMode::kBuffered || !local_ || far_bytes_ > 0) return 0;
+  maps_ = std::make_unique<ShardMaps>(shards_.size());
+  return bytes_;
+}
+
+Result<bool> DatasetImpl::copy_mapped(uint32_t shard, io::File& file, uint64_t offset,
+                                      std::span<std::byte> into) {
+  const io::FileMap* const map = maps_ != nullptr ? maps_->find(shard, file) : nullptr;
+  if (map == nullptr || map->bytes().size() < shards_[shard].size) return false;
+  std::memcpy(into.data(), map->bytes().data() + offset, into.size());
+  // Of a file that became shorter, the rest of its last page reads as zeros, and only pages after that
+  // one are lost.
+  const bool whole = !map->lost() && PENSTOCK_TRY(file.stat()).size >= offset + into.size();
+  if (whole) return true;
+  return short_read(shards_[shard].name, offset, into.size());
 }
 
 void DatasetImpl::will_need(uint32_t shard, uint64_t offset, uint64_t length) {

@@ -8,6 +8,7 @@
 #include "data/index_memory.h"
 #include "data/index_set.h"
 #include "data/open_files.h"
+#include "data/shard_maps.h"
 #include "io/completion_thread.h"
 #include "penstock/data.h"
 
@@ -40,6 +41,7 @@ class DatasetImpl final : public Dataset {
   Result<void> read_now(uint32_t shard, uint64_t offset, std::span<std::byte> into) override;
   void will_need(uint32_t shard, uint64_t offset, uint64_t length) override;
   void fill_page_cache(uint32_t shard, uint64_t offset, uint64_t length) override;
+  uint64_t map_shards() override;
   Result<uint64_t> read_loose(const SamplePlace& place, size_t member,
                               std::span<std::byte> into) override;
   void async_read_loose(const SamplePlace& place, size_t member, io::MemorySlice into,
@@ -63,6 +65,9 @@ class DatasetImpl final : public Dataset {
   Result<IndexRef> index_of(uint32_t shard);
   const Source& source_of(uint32_t shard) const { return found_->sources[shards_[shard].store]; }
   Result<void> check_read(uint32_t shard, uint64_t offset, uint64_t length) const;
+  // False where the shard is not mapped.
+  Result<bool> copy_mapped(uint32_t shard, io::File& file, uint64_t offset,
+                           std::span<std::byte> into);
   void read_from_file(uint32_t shard, uint64_t offset, io::MemorySlice into,
                       std::function<void(Result<void>)> done);
   void read_from_store(uint32_t shard, uint64_t offset, io::MemorySlice into,
@@ -86,6 +91,7 @@ class DatasetImpl final : public Dataset {
   IndexMemory memory_;
   std::unique_ptr<OpenFiles> files_;
   std::vector<FilledParts> filled_;  // By shard.
+  std::unique_ptr<ShardMaps> maps_;  // Null unless map_shards() was called.
   io::CompletionThread answers_;
 };
 

@@ -187,10 +187,13 @@ class TokenFileImpl final : public TokenFile {
     return source_.cached == nullptr ? nullptr : source_.cached->make_stager(options);
   }
   Result<void> read_bytes(uint64_t offset, std::span<std::byte> into) override {
+    if (map_ == nullptr) return bin_->read(offset, into);
     PENSTOCK_TRY(check_range(bin_->name(), bin_->size(), offset, into.size()));
-    return bin_->read(offset, into);
+    std::memcpy(into.data(), map_->bytes().data() + offset, into.size());
+    return map_->lost() ? Result<void>(short_read(bin_->name(), offset, into.size()))
+                        : Result<void>();
   }
-  const io::FileMap* map() const override { return map_.get(); }
+  Result<void> check_size() override { return bin_->check_size(); }
   void fill_page_cache(uint64_t offset, uint64_t length) override {
     if (map_ == nullptr) return;
     if (filled_.empty()) map_->expect_all();

@@ -39,6 +39,11 @@ class LocalShardFile final : public ShardFile {
     return {};
   }
 
+  Result<void> check_size() override {
+    if (PENSTOCK_TRY(file_->stat()).size >= size_) return {};
+    return short_read(name_, 0, size_);
+  }
+
   std::unique_ptr<io::FileMap> map() override {
     Result<std::unique_ptr<io::FileMap>> map = file_->map();
     return map.ok() && (*map)->bytes().size() >= size_ ? std::move(*map) : nullptr;

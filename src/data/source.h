@@ -57,6 +57,8 @@ class ShardFile {
   virtual bool is_remote() const = 0;
   // Fills `into`. kChanged when the shard is another by now, kInvalid when the range is not in it.
   virtual Result<void> read(uint64_t offset, std::span<std::byte> into) = 0;
+  // kCorrupt when a local one is shorter by now.
+  virtual Result<void> check_size() { return {}; }
   // `done` as for ObjectStore and File.
   virtual void start_read(uint64_t offset, io::MemorySlice into, Done done) = 0;
   // As memory, where that can be; or null.

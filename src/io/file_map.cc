@@ -26,7 +26,7 @@ struct Region {
   std::atomic<uintptr_t> end = 0;
   std::atomic<bool> lost = false;
 };
-constexpr size_t kRegions = 256;
+constexpr size_t kRegions = 4096;
 std::array<Region, kRegions> regions;
 std::mutex regions_mutex;  // Of those who add regions.
 struct sigaction previous;

@@ -99,11 +99,11 @@ TEST_F(FileMapTest, PlacesAreUsedAgain) {
     EXPECT_FALSE((*map)->lost());
   }
   std::vector<std::unique_ptr<FileMap>> maps;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 4200; ++i) {
     auto map = file->map();
     if (map.ok()) maps.push_back(std::move(*map));
   }
-  EXPECT_EQ(maps.size(), 256u);
+  EXPECT_EQ(maps.size(), 4096u);
 }
 
 TEST_F(FileMapTest, OtherBusErrorsEndTheProcess) {

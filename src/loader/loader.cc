@@ -53,6 +53,27 @@ std::optional<std::string> cost_of_no_cache(const LoaderOptions& options,
       options.world_size > 1 ? " for this rank" : "");
 }
 
+// Of a batch, as far as its samples are of usual size.
+struct BatchBytes {
+  uint64_t dense = 0;  // What is decoded,
+  uint64_t raw = 0;    // from what is read.
+
+  bool only_copied() const { return dense < raw / 3; }
+};
+
+BatchBytes batch_bytes(const LoaderOptions& options, uint64_t bytes, uint64_t samples) {
+  return {.dense = Layout(options.fields, options.batch_size).bytes,
+          .raw = options.batch_size * bytes / std::max<uint64_t>(1, samples)};
+}
+
+// Whether shards are read as mapped files. That is for bytes that are only copied, at the speed of
+// memory. The data is then in the memory of this process, whose ceiling is for all there is.
+bool are_mapped(const LoaderOptions& options, const PageCacheChoice& choice,
+                const BatchBytes& batch, uint64_t all_bytes) {
+  return choice.mode == io::CacheMode::kBuffered && choice.fits && batch.only_copied() &&
+         all_bytes <= options.memory_bytes / 2;
+}
+
 class LoaderImpl final : public Loader {
  public:
   LoaderImpl(const LoaderOptions& options, Sequence sequence, BatchWork::Datasets datasets,
@@ -113,7 +134,7 @@ class LoaderImpl final : public Loader {
   bool push(const std::stop_token& stop, Item item);
   // How short the line becomes before the planner goes on: several batches at once cost fewer wake-ups
   // than one at a time.
-  uint32_t refill_at() const { return ahead_ <= 2 ? ahead_ - 1 : ahead_ - ahead_ / 3; }
+  uint32_t refill_at() const { return ahead_ / 2; }
   Result<Item> front(Deadline deadline);
   Result<std::shared_ptr<const Batch>> hand_over(Item item, const std::optional<Error>& error);
   void begin_asking();
@@ -157,8 +178,8 @@ uint32_t LoaderImpl::enough_ahead() const {
     samples += dataset->samples();
   }
   if (!local) return kAheadRemoteMax;
-  const uint64_t dense = Layout(options_.fields, options_.batch_size).bytes;
-  const uint64_t batch = dense + options_.batch_size * bytes / std::max<uint64_t>(1, samples);
+  const BatchBytes each = batch_bytes(options_, bytes, samples);
+  const uint64_t batch = each.dense + each.raw;
   const auto fit = [&](uint64_t all) { return all / std::max<uint64_t>(1, batch); };
   if (!direct && batch <= kSmallBatchBytes) {
     const uint32_t least = std::min(options_.threads + kAheadMin, kAheadLocalMax);
@@ -166,7 +187,7 @@ uint32_t LoaderImpl::enough_ahead() const {
         std::clamp<uint64_t>(fit(kAheadCachedBytes), least, kAheadLocalMax));
   }
   // Only copied, not decoded: as fast as memory is, and the CPU's caches are faster.
-  if (!direct && dense < batch / 4)
+  if (!direct && each.only_copied())
     return static_cast<uint32_t>(
         std::clamp<uint64_t>(fit(kAheadCopiedBytes), kAheadMin, kAheadLocalMax));
   const uint64_t most =
@@ -414,12 +435,14 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
   std::vector<std::vector<uint64_t>> samples;
   std::vector<uint64_t> bytes;
   uint64_t all_bytes = 0;
+  uint64_t all_samples = 0;
   for (const Source& source : options.sources) {
     std::shared_ptr<data::Dataset> dataset = PENSTOCK_TRY(open_source(source, options.open));
     auto& counts = samples.emplace_back();
     for (const data::Shard& shard : dataset->shards()) counts.push_back(shard.samples);
     bytes.push_back(dataset->bytes());
     all_bytes += dataset->bytes();
+    all_samples += dataset->samples();
     if (dataset->sequential_only() && options.shuffle == Shuffle::kGlobal) {
       return make_error(
           ErrorCode::kUnsupported,
@@ -442,6 +465,9 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& given) {
   // Of samples from anywhere the first batches would wait for all that is around them.
   pipeline.fills_page_cache = choice.fits && options.shuffle != Shuffle::kGlobal;
   pipeline.pin = options.pin;
+  if (are_mapped(options, choice, batch_bytes(options, all_bytes, all_samples), all_bytes)) {
+    for (const auto& dataset : datasets) pipeline.memory_bytes -= dataset->map_shards();
+  }
   if (compressed && options.shuffle == Shuffle::kLocal) {
     pipeline.stream_bytes =
         PENSTOCK_TRY(stream_memory(options, sequence.state().streams / options.world_size));

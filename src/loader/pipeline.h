@@ -75,6 +75,7 @@ class Pipeline {
   void begin_read(const WorkRef& batch, uint32_t unit, uint32_t p,
                   const std::shared_ptr<Stats>& stats);
   void read_unit(BatchWork& batch, uint32_t unit, Stats& stats);
+  void check_tokens(BatchWork& batch, const Unit& unit);
   void note_tokens(const BatchWork& batch, const Unit& unit, Clock::duration took, Stats& stats);
   void run_worker();
   Result<void> tell_failures(BatchWork& batch);

@@ -153,6 +153,19 @@ void Pipeline::read_unit(BatchWork& batch, uint32_t u, Stats& stats) {
   shared_->note_read(bytes, took);
 }
 
+// What is read counts only then.
+void Pipeline::check_tokens(BatchWork& batch, const Unit& unit) {
+  const data::Dataset* checked = nullptr;
+  Result<void> outcome;
+  for (uint32_t i = unit.first_slot; i < unit.first_slot + unit.slots; ++i) {
+    const uint32_t slot = batch.plan.slots[i];
+    auto& dataset = static_cast<TokenDataset&>(batch.dataset(slot));
+    if (&dataset != checked) outcome = dataset.check_size();
+    checked = &dataset;
+    if (!outcome.ok()) batch.fail(slot, outcome.error());
+  }
+}
+
 void Pipeline::note_tokens(const BatchWork& batch, const Unit& unit, Clock::duration took,
                            Stats& stats) {
   uint64_t bytes = 0;
@@ -180,7 +193,10 @@ void Pipeline::run_worker() {
     }
     const Clock::duration took = Clock::now() - begin;
     stats->decode_busy.add(took);
-    if (batch.reads_tokens) note_tokens(batch, unit, took, *stats);
+    if (batch.reads_tokens) {
+      check_tokens(batch, unit);
+      note_tokens(batch, unit, took, *stats);
+    }
     shared_->unit_done(batch);
     turn = {};  // Not kept while waiting for the next.
   }

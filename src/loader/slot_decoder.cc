@@ -61,14 +61,8 @@ Result<void> put_tokens(const data::Dataset& dataset, const Field& field,
                       std::span(reinterpret_cast<int64_t*>(out.data()), out.size() / 8));
 }
 
-void prefetch(std::span<const std::byte> bytes) {
-  constexpr size_t kPage = 4096;
-  constexpr size_t kLine = 64;
-  constexpr size_t kLines = 8;
-  for (size_t page = 0; page < bytes.size(); page += kPage) {
-    for (size_t line = 0; line < kLines; ++line)
-      __builtin_prefetch(bytes.data() + std::min(page + line * kLine, bytes.size() - 1));
-  }
+bool is_missing(const Result<decode::ExampleFeature>& found) {
+  return !found.ok() && found.error().code == ErrorCode::kNotFound;
 }
 
 Error missing(const Field& field) {
@@ -117,14 +111,8 @@ Result<void> SlotDecoder::read_tokens(BatchWork& batch, uint32_t slot, size_t fi
   auto* const tokens = dynamic_cast<TokenDataset*>(&batch.dataset(slot));
   if (tokens == nullptr) return missing(batch.fields()[field]);
   const uint64_t sample = batch.order().slots[slot].sample;
-  if (const std::span<const std::byte> mapped = tokens->mapped_sample(sample); !mapped.empty()) {
-    // Samples lie anywhere: the beginning of each of its pages is far from the CPU.
-    const uint32_t next = slot + 1;
-    if (next < batch.size() && &batch.dataset(next) == &batch.dataset(slot))
-      prefetch(tokens->mapped_sample(batch.order().slots[next].sample));
-    PENSTOCK_TRY(decode_field(batch, slot, field, mapped));
-    return tokens->check_map();
-  }
+  // A copy first, also of memory: it has more of what lies anywhere on its way at once than a loop that
+  // widens.
   tokens_.resize(tokens->sample_bytes());
   PENSTOCK_TRY(tokens->read_sample(sample, tokens_));
   return decode_field(batch, slot, field, tokens_);
@@ -204,11 +192,9 @@ Result<void> SlotDecoder::decode_feature(BatchWork& batch, uint32_t slot, size_t
                                          std::span<const std::byte> record) {
   using Kind = decode::ExampleFeature::Kind;
   const Field& spec = batch.fields()[field];
-  Result<decode::ExampleFeature> found = missing(spec);
-  for (const std::string& name : spec.from) {
-    found = decode::read_example_feature(record, name);
-    if (found.ok() || found.error().code != ErrorCode::kNotFound) break;
-  }
+  Result<decode::ExampleFeature> found = decode::read_example_feature(record, spec.from.front());
+  for (size_t i = 1; i < spec.from.size() && is_missing(found); ++i)
+    found = decode::read_example_feature(record, spec.from[i]);
   if (!found.ok()) return found.error();
   if (found->kind == Kind::kBytes && found->bytes.size() == 1)
     return decode_field(batch, slot, field, found->bytes.front());

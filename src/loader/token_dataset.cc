@@ -51,15 +51,7 @@ class TokenDatasetImpl final : public TokenDataset {
   Result<void> read_sample(uint64_t sample, std::span<std::byte> into) override {
     return file_->read_bytes(begin_ + sample * step_bytes_, into);
   }
-  std::span<const std::byte> mapped_sample(uint64_t sample) const override {
-    if (file_->map() == nullptr) return {};
-    return file_->map()->bytes().subspan(begin_ + sample * step_bytes_, sample_bytes());
-  }
-  Result<void> check_map() const override {
-    if (!file_->map()->lost()) return {};
-    return make_error(ErrorCode::kChanged,
-                      fmt::format("{} has become shorter, or its drive fails", file_->name()));
-  }
+  Result<void> check_size() override { return file_->check_size(); }
   data::Format format() const override { return data::Format::kFiles; }
   uint64_t samples() const override { return shards_[0].samples; }
   uint64_t bytes() const override { return file_->bytes(); }
@@ -89,7 +81,8 @@ class TokenDatasetImpl final : public TokenDataset {
     file_->async_read(offset, into, std::move(done));
   }
   Result<void> read_now(uint32_t, uint64_t offset, std::span<std::byte> into) override {
-    return file_->read_bytes(offset, into);
+    PENSTOCK_TRY(file_->read_bytes(offset, into));
+    return file_->check_size();
   }
   void will_need(uint32_t, uint64_t, uint64_t) override {}
   void fill_page_cache(uint32_t, uint64_t offset, uint64_t length) override {

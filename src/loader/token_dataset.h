@@ -17,10 +17,8 @@ class TokenDataset : public data::Dataset {
   virtual uint64_t sample_bytes() const = 0;
   // All of a sample, on this thread. Requires into.size() == sample_bytes().
   virtual Result<void> read_sample(uint64_t sample, std::span<std::byte> into) = 0;
-  // The same without a copy, where the file is mapped; or empty. Use it, then ask check_map().
-  virtual std::span<const std::byte> mapped_sample(uint64_t sample) const = 0;
-  // kChanged when what was mapped is no longer there, and zeros were seen instead.
-  virtual Result<void> check_map() const = 0;
+  // As TokenFile::check_size(): what was read counts only when it says so.
+  virtual Result<void> check_size() = 0;
 };
 
 // Tokens of one type as int64 or int32. Requires out.size() / its size == in.size() / token_bytes(type).

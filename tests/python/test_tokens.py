@@ -105,3 +105,21 @@ def test_a_corpus_that_is_cut_meanwhile_is_an_error(tmp_path):
         for _ in range(3):
             for _ in loader:
                 pass
+
+
+@pytest.mark.parametrize("cut", [799_000, 700_002, 401_412, 8_194])
+def test_what_a_corpus_lost_never_comes_as_tokens(tmp_path, cut):
+    """The rest of the last page of a mapped file that was cut reads as zeros, without a signal."""
+    tokens = np.arange(400_000) % 50_000 + 1
+    path = write_megatron(tmp_path / "corpus", [tokens])
+    loader = penstock.Tokens(path, seq_length=255, batch_size=200, last="pad", on_error="skip")
+    for _ in range(20):
+        for _ in loader:
+            pass
+    with open(tmp_path / "corpus.bin", "r+b") as corpus:
+        corpus.truncate(cut)
+    for _ in range(3):
+        for batch in loader:
+            mask = batch["__mask__"]
+            assert (batch["tokens"][mask] > 0).all() and (batch["labels"][mask] > 0).all()
+    assert loader.report()["skipped"] > 0
