@@ -7,6 +7,7 @@ must be those of ours. A peer that does not run is named, with its reason.
 """
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -25,6 +26,8 @@ RSS_EPOCHS = 10
 # From the end of the third epoch to that of the last: less is allocators and page rounding.
 RSS_GROWTH = 16 << 20
 RESUME_SECONDS = 0.1
+DELAY_MS = 10  # One way.
+LINK_RATE = 500_000_000  # Bytes per second: 4 Gbit/s.
 MIB = 1 << 20
 
 
@@ -251,56 +254,84 @@ def s3(bench):
     ]
     total = 2 * shard_bytes(folder)
     samples = 2 * bench.data.sizes.large
-    cache = bench.folder / "cache"
     with servers.s3_server(1 if bench.tiny else 8, reuse=bench.tiny) as server:
         with servers.bucket(server, BUCKET):
             client = servers.s3_client(server.env)
             for path, name in names:
                 client.upload_file(str(path), BUCKET, f"train/{name}")
-            return s3_rows(bench, server.env, cache, samples, total)
+            shards = Shards(samples, total)
+            rows = near_rows(bench, shards, server.env)
+            with servers.far(server.env, "--delay-ms", DELAY_MS, "--rate", LINK_RATE) as env:
+                return [*rows, far_row(bench, shards, env)]
 
 
-def s3_rows(bench, env, cache, samples, total):
-    work = {
-        "source": [f"s3://{BUCKET}/train/{copy}/*.tar" for copy in "ab"],
-        "field": "bin",
-        "batch_size": 16,
-        "options": {"cache_dir": str(cache)},
-    }
-    bench.script("cached_epochs.py", json.dumps({**work, "options": {}, "open": True}), env=env)
+@dataclasses.dataclass(frozen=True)
+class Shards:
+    """What lies in S3."""
+
+    samples: int
+    bytes: int
+
+    def work(self, options):
+        return {
+            "source": [f"s3://{BUCKET}/train/{copy}/*.tar" for copy in "ab"],
+            "field": "bin",
+            "batch_size": 16,
+            "options": options,
+        }
+
+    def row(self, name, answers, missing, peer, bar):
+        each = self.bytes / self.samples
+        return runs.make_row("s3", name, answers, missing, {peer: bar}, bytes_per_sample=each)
+
+
+GETS = "penstock bench, its best GETs"
+
+
+def s3_sides(bench, shards, env):
+    """Epochs through a cache that is empty at first, and the store by itself."""
+    cache = bench.folder / "cache"
+    # So that there is an index, which is not part of an epoch.
+    first = json.dumps({**shards.work({}), "open": True})
+    bench.script("cached_epochs.py", first, env=env)
 
     def ours(turn):
         shutil.rmtree(cache, ignore_errors=True)
         os.sync()
-        return bench.script("cached_epochs.py", json.dumps(work), env=env)
+        work = json.dumps(shards.work({"cache_dir": str(cache)}))
+        return bench.script("cached_epochs.py", work, env=env)
 
     def store(turn):
         command = [runs.PENSTOCK, "bench", f"s3://{BUCKET}/bench", "--quick", "--json"]
         results = runs.run_json(command, {**os.environ, **env})["results"]
-        return {"samples": best_get(results) * samples / total, "seconds": 1.0}
+        return {"samples": best_get(results) * shards.samples / shards.bytes, "seconds": 1.0}
 
+    return {runs.OURS: ours, GETS: store}
+
+
+def near_rows(bench, shards, env):
     drive = f"penstock bench {DIRECT_READ}"
-    gets = "penstock bench, its best GETs"
-    sides = {
-        runs.OURS: ours,
-        gets: store,
-        drive: runs.penstock_bench(
-            bench.data.drive_file(), DIRECT_READ, bench.seconds, total / samples
-        ),
-    }
+    each = shards.bytes / shards.samples
+    alone = runs.penstock_bench(bench.data.drive_file(), DIRECT_READ, bench.seconds, each)
+    sides = {**s3_sides(bench, shards, env), drive: alone}
     answers, missing = runs.take_turns(sides, bench.rounds)
-    shutil.rmtree(cache, ignore_errors=True)
     both = answers.pop(runs.OURS)
-    rows = []
-    for epoch, peer, name in (
-        ("first", gets, "S3 shards, no decode, first epoch, filling the cache"),
-        ("second", drive, "S3 shards, no decode, second epoch, from the cache"),
-    ):
-        mine = {**answers, runs.OURS: [one[epoch] for one in both]}
-        bars = {peer: 0.9}
-        made = runs.make_row("s3", name, mine, missing, bars, bytes_per_sample=total / samples)
-        rows.append(made)
-    return rows
+    first = {**answers, runs.OURS: [one["first"] for one in both]}
+    second = {**answers, runs.OURS: [one["second"] for one in both]}
+    name = "S3 shards, no decode,"
+    return [
+        shards.row(f"{name} first epoch, filling the cache", first, missing, GETS, 0.9),
+        shards.row(f"{name} second epoch, from the cache", second, missing, drive, 0.9),
+    ]
+
+
+def far_row(bench, shards, env):
+    """As S3 usually is: on other machines, which have processors of their own."""
+    answers, missing = runs.take_turns(s3_sides(bench, shards, env), bench.rounds)
+    answers[runs.OURS] = [one["first"] for one in answers[runs.OURS]]
+    name = "S3 shards, no decode, first epoch, 20 ms away, link of 4 Gbit/s"
+    shutil.rmtree(bench.folder / "cache", ignore_errors=True)
+    return shards.row(name, answers, missing, GETS, 0.9)
 
 
 ROWS = {
