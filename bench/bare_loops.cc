@@ -9,9 +9,12 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -35,6 +38,7 @@ struct Settings {
   uint32_t batch = 64;
   uint32_t seq = 4096;
   double seconds = 1;
+  bool hand_over = false;  // Batches to a consumer, in order, who gives them back.
 };
 
 // Fills one slot with one sample; each thread has its own.
@@ -62,6 +66,73 @@ std::vector<Bytes> jpegs_of(Bytes tar) {
     at += (size + kTarBlock - 1) / kTarBlock * kTarBlock;
   }
   return found;
+}
+
+// What any loader has beside the work: batches that wait for a consumer, who takes them in order.
+class Handing {
+ public:
+  explicit Handing(size_t batches) : done_(batches) {
+    for (size_t i = 0; i < batches; ++i) free_.push_back(i);
+  }
+  // A batch to fill, which is number `turn` of the pass.
+  std::pair<size_t, size_t> take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !free_.empty(); });
+    const size_t batch = free_.back();
+    free_.pop_back();
+    line_.push_back(batch);
+    return {batch, turns_++};
+  }
+  void give(size_t batch) {
+    const std::lock_guard lock(mutex_);
+    done_[batch] = true;
+    if (line_.front() == batch) filled_.notify_one();
+  }
+  void consume() {
+    std::unique_lock lock(mutex_);
+    filled_.wait(lock, [&] { return !line_.empty() && done_[line_.front()]; });
+    done_[line_.front()] = false;
+    free_.push_back(line_.front());
+    line_.pop_front();
+    changed_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable filled_;
+  std::vector<size_t> free_;
+  std::deque<size_t> line_;
+  std::vector<bool> done_;
+  size_t turns_ = 0;
+};
+
+Result<void> pass_handing_over(const Settings& settings, const std::vector<size_t>& order,
+                               std::vector<Work>& work, std::span<const io::Buffer> batches,
+                               size_t slot_bytes) {
+  Handing handing(batches.size());
+  const size_t turns = (order.size() + settings.batch - 1) / settings.batch;
+  std::vector<Result<void>> results(settings.threads);
+  std::atomic<size_t> left = turns;
+  std::vector<std::jthread> threads;
+  for (uint32_t thread = 0; thread < settings.threads; ++thread) {
+    threads.emplace_back([&, thread] {
+      while (left.fetch_sub(1) - 1 < turns) {
+        const auto [batch, turn] = handing.take();
+        const size_t begin = turn * settings.batch;
+        const size_t end = std::min(order.size(), begin + settings.batch);
+        for (size_t i = begin; i < end && results[thread].ok(); ++i) {
+          const auto slot = batches[batch].bytes().subspan((i - begin) * slot_bytes, slot_bytes);
+          results[thread] = work[thread](order[i], slot);
+        }
+        handing.give(batch);
+      }
+    });
+  }
+  for (size_t i = 0; i < turns; ++i) handing.consume();
+  threads.clear();
+  for (auto& result : results) PENSTOCK_TRY(std::move(result));
+  return {};
 }
 
 // One pass over all samples, by all threads; each takes a batch at a time.
@@ -107,7 +178,8 @@ Result<void> measure(const Settings& settings, size_t samples, std::vector<Work>
   for (bool warm = false; seconds < settings.seconds; warm = true) {
     std::shuffle(order.begin(), order.end(), generator);
     const auto start = std::chrono::steady_clock::now();
-    PENSTOCK_TRY(pass(settings, order, work, batches, slot_bytes));
+    PENSTOCK_TRY(settings.hand_over ? pass_handing_over(settings, order, work, batches, slot_bytes)
+                                    : pass(settings, order, work, batches, slot_bytes));
     if (!warm) continue;
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     done += samples;
@@ -172,6 +244,7 @@ int main(int argc, char** argv) {
     command->add_option("--threads", settings.threads)->check(CLI::Range(1, 1024));
     command->add_option("--batch", settings.batch)->check(CLI::Range(1, 65536));
     command->add_option("--seconds", settings.seconds)->check(CLI::PositiveNumber);
+    command->add_flag("--hand-over", settings.hand_over, "Batches to a consumer, in order");
   }
   tokens->add_option("--seq", settings.seq)->check(CLI::Range(1, 1 << 20));
   CLI11_PARSE(app, argc, argv);

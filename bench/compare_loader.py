@@ -150,9 +150,10 @@ def class_folder(bench):
 def tokens(bench):
     folder = bench.data.tokens()
     work = bench.work(folder, 64, shuffle="global", seq=data.SEQ_LENGTH)
-    bare, alone, peer = (
+    bare, alone, handed, peer = (
         "bare loop, 2 threads",
         "bare loop, 1 thread",
+        "bare loop, 2 threads and a consumer",
         "numpy memmap + DataLoader(2)",
     )
     loop = ["tokens", folder / "corpus.bin", "--seq", data.SEQ_LENGTH, "--batch", 64]
@@ -161,10 +162,11 @@ def tokens(bench):
         runs.OURS: bench.side("ours:Tokens", work),
         bare: runs.bare_loop(*loop, "--threads", 2),
         alone: runs.bare_loop(*loop, "--threads", 1),
+        handed: runs.bare_loop(*loop, "--threads", 2, "--hand-over"),
         peer: bench.side("peers_torch:Tokens", work),
     }
     name = f"tokens, {data.SEQ_LENGTH} each, batch 64, uint16 → int64, random"
-    return [bench.row("tokens", name, sides, {bare: 0.8, alone: None, peer: 5})]
+    return [bench.row("tokens", name, sides, {bare: 0.8, alone: None, handed: None, peer: 5})]
 
 
 def records(bench, kind):

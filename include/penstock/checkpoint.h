@@ -168,7 +168,7 @@ class Checkpointer {
   // kInvalid for what cannot be saved, kExists for a step that is there already, kNoSpace where the
   // disk has no room, and the error of an earlier save that nobody has seen. Nothing is left behind
   // then. With several ranks the failure of another may come out here, or of the Save.
-  virtual Result<std::shared_ptr<Save>> save(uint64_t step, const State& state,
+  virtual Result<std::shared_ptr<Save>> save(uint64_t step, State state,
                                              const SaveOptions& options = {}) = 0;
   // In place of the next save(), by a rank that cannot make its state: the others fail at once, and are
   // told who and why.

@@ -104,7 +104,7 @@ std::shared_ptr<Save> save(Checkpointer& self, uint64_t step, Flat& flat,
     const nb::gil_scoped_acquire locked;
     return interrupted = PyErr_CheckSignals() != 0;
   };
-  auto saved = unlocked([&] { return self.save(step, flat.state(), options); });
+  auto saved = unlocked([&] { return self.save(step, std::move(flat.state()), options); });
   if (interrupted) throw nb::python_error();
   return unwrap(std::move(saved));
 }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory_resource>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -34,6 +33,8 @@ std::string_view text_of(const nb::handle& str) {
   if (data == nullptr) throw nb::python_error();
   return {data, static_cast<size_t>(size)};
 }
+
+constexpr size_t kNodeBytes = sizeof("{\"tensor\":\"\"}");  // Besides a name.
 
 // Names of attributes, made once.
 struct Names {
@@ -137,7 +138,6 @@ class Walk {
   void special_tensor(const nb::handle& value, std::string_view path);
   void place();
   std::vector<bool> overlapping();
-  std::string_view join(std::string_view path, std::string_view key);
   bool is_one_of(const nb::handle& type, const nb::tuple& types) const;
 
   Flat& flat_;
@@ -154,16 +154,15 @@ class Walk {
   std::vector<Gap> gaps_;
   std::vector<Found> found_;
   std::unordered_map<std::string, size_t> special_;  // By what helper says makes them the same.
-  std::pmr::monotonic_buffer_resource arena_{size_t{1} << 20};  // Of paths.
 };
 
-std::string_view Walk::join(std::string_view path, std::string_view key) {
-  const size_t dot = path.empty() ? 0 : 1;
-  const size_t size = path.size() + dot + key.size();
-  char* const joined = static_cast<char*>(arena_.allocate(size + 1, 1));
-  std::memcpy(joined, path.data(), path.size());
-  if (dot != 0) joined[path.size()] = '.';
-  std::memcpy(joined + path.size() + dot, key.data(), key.size());
+std::string_view Flat::keep(std::string_view front, std::string_view back) {
+  const size_t dot = front.empty() ? 0 : 1;
+  const size_t size = front.size() + dot + back.size();
+  char* const joined = static_cast<char*>(texts_.allocate(size + 1, 1));
+  std::memcpy(joined, front.data(), front.size());
+  if (dot != 0) joined[front.size()] = '.';
+  std::memcpy(joined + front.size() + dot, back.data(), back.size());
   return {joined, size};
 }
 
@@ -243,7 +242,7 @@ void Walk::items(const nb::handle& list, std::string_view path) {
   text_ += "[";
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.ptr()); ++i) {
     if (i > 0) text_ += ",";
-    node(PyList_GET_ITEM(list.ptr(), i), join(path, std::to_string(i)));
+    node(PyList_GET_ITEM(list.ptr(), i), flat_.keep(path, std::to_string(i)));
   }
   text_ += "]";
 }
@@ -256,7 +255,7 @@ void Walk::pairs(const nb::object& items, std::string_view path) {
     PyObject* const pair = PyList_GET_ITEM(items.ptr(), i);
     const nb::handle name = PyTuple_GET_ITEM(pair, 0);
     const nb::object text = checked(PyObject_Str(name.ptr()));
-    const std::string_view inner = join(path, text_of(text));
+    const std::string_view inner = flat_.keep(path, text_of(text));
     text_ += i > 0 ? ",[" : "[";
     key(name, inner);
     text_ += ",";
@@ -279,7 +278,7 @@ void Walk::ordered(const nb::handle& value, std::string_view path) {
   const nb::object versions = nb::getattr(value, "_metadata", nb::none());
   if (!versions.is_none()) {
     text_ += ",\"metadata\":";
-    node(versions, join(path, "_metadata"));
+    node(versions, flat_.keep(path, "_metadata"));
   }
   text_ += "}";
 }
@@ -408,6 +407,7 @@ std::vector<bool> Walk::overlapping() {
 
 void Walk::place() {
   const std::vector<bool> overlaps = overlapping();
+  flat_.reserve(found_.size());
   for (size_t i = 0; i < found_.size(); ++i) {
     Found& one = found_[i];
     if (one.same_as != i) continue;
@@ -418,13 +418,16 @@ void Walk::place() {
     if (overlaps[i] && !one.flipped) {
       ask("place_view");
     } else if (one.simple) {
-      one.name = flat_.add(one.path, std::move(one.dtype), std::move(one.shape), one.begin,
-                           one.device, std::move(one.value));
+      one.name = flat_.add_kept(one.path, std::move(one.dtype), std::move(one.shape), one.begin,
+                                one.device, std::move(one.value));
     } else {
       ask("place_whole");
     }
   }
   std::string& tree = flat_.state().tree;
+  size_t names = 0;
+  for (const Found& one : found_) names += one.path.size() + kNodeBytes;
+  tree.reserve(text_.size() + names);
   size_t from = 0;
   for (const Gap& gap : gaps_) {
     tree.append(text_, from, gap.at - from);
@@ -443,10 +446,22 @@ void Walk::place() {
 
 std::string_view Flat::add(std::string_view path, std::string dtype, std::vector<uint64_t> shape,
                            uintptr_t address, int32_t device, nb::object keep) {
-  std::string& name = names_.emplace_back(path.empty() ? "state" : path);
+  return add_kept(this->keep({}, path), std::move(dtype), std::move(shape), address, device,
+                  std::move(keep));
+}
+
+void Flat::reserve(size_t tensors) {
+  state_.tensors.reserve(tensors);
+  keep_.reserve(tensors);
+}
+
+std::string_view Flat::add_kept(std::string_view path, std::string dtype,
+                                std::vector<uint64_t> shape, uintptr_t address, int32_t device,
+                                nb::object keep) {
+  std::string_view name = path.empty() ? "state" : path;
   for (int count = 2; !taken_.insert(name); ++count)
-    name = std::string(path).append("#").append(std::to_string(count));
-  state_.tensors.push_back({name, std::move(dtype), std::move(shape),
+    name = this->keep({}, std::string(path).append("#").append(std::to_string(count)));
+  state_.tensors.push_back({std::string(name), std::move(dtype), std::move(shape),
                             reinterpret_cast<const std::byte*>(address), device});
   keep_.push_back(std::move(keep));
   return name;

@@ -6,7 +6,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include <deque>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -23,6 +23,13 @@ class Flat {
   std::string_view add(std::string_view path, std::string dtype, std::vector<uint64_t> shape,
                        uintptr_t address, int32_t device, nanobind::object keep);
 
+  // The same for a path that stays where it is, as those of keep() do.
+  std::string_view add_kept(std::string_view path, std::string dtype, std::vector<uint64_t> shape,
+                            uintptr_t address, int32_t device, nanobind::object keep);
+  void reserve(size_t tensors);  // For so many.
+  // A text of both, with a dot between them where the first is not empty.
+  std::string_view keep(std::string_view front, std::string_view back);
+
   // Takes a state apart. `helper` (penstock.tree.Helper) knows the types of torch, and handles what is
   // not handled here.
   void walk(const nanobind::object& state, const nanobind::object& helper);
@@ -33,7 +40,7 @@ class Flat {
  private:
   checkpoint::State state_;
   std::vector<nanobind::object> keep_;
-  std::deque<std::string> names_;  // Each stays where it is.
+  std::pmr::monotonic_buffer_resource texts_{size_t{1} << 20};  // Of keep().
   checkpoint::NameSet taken_;
 };
 

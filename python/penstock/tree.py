@@ -319,7 +319,7 @@ class Builder:
 
 # Reads of whole pages of this size go straight into memory that lies as the file does.
 _PAGE = 4096
-_LARGE = 1 << 20
+_LARGE = 32 << 20
 
 
 class Empty:

@@ -41,7 +41,7 @@ class DirectoryCheckpointer final : public Checkpointer {
     if (!closed.ok()) log_error("a checkpoint was not saved", {{"error", closed.error().detail}});
   }
 
-  Result<std::shared_ptr<Save>> save(uint64_t step, const State& state,
+  Result<std::shared_ptr<Save>> save(uint64_t step, State state,
                                      const SaveOptions& options) override;
   Result<void> refuse(const std::string& why) override;
   Result<void> commit(uint64_t step, const SaveOptions& options,
@@ -62,9 +62,8 @@ class DirectoryCheckpointer final : public Checkpointer {
   Result<Place> place_of(const SaveOptions& options, const std::string& topic);
   std::shared_ptr<Save> skipped(uint64_t step);
   Result<void> wait_for_earlier(uint64_t step, const std::function<bool()>& give_up);
-  Result<std::shared_ptr<Job>> prepare(uint64_t step, const State& state,
-                                       const SaveOptions& options, const std::string& topic,
-                                       Clock::time_point begun);
+  Result<std::shared_ptr<Job>> prepare(uint64_t step, State state, const SaveOptions& options,
+                                       const std::string& topic, Clock::time_point begun);
   Error tell_ranks(const std::string& topic, const SaveOptions& options, const Error& error);
 
   const CheckpointerOptions options_;
@@ -153,14 +152,15 @@ Result<void> DirectoryCheckpointer::wait_for_earlier(uint64_t step,
 }
 
 // Everything before the copy.
-Result<std::shared_ptr<Job>> DirectoryCheckpointer::prepare(uint64_t step, const State& state,
+Result<std::shared_ptr<Job>> DirectoryCheckpointer::prepare(uint64_t step, State state,
                                                             const SaveOptions& options,
                                                             const std::string& topic,
                                                             Clock::time_point begun) {
   PENSTOCK_TRY(watched_.raise_unseen());
   PENSTOCK_TRY(check_name(options));
-  Plan plan = PENSTOCK_TRY(
-      make_plan(state, {.files_max = options_.files_max, .incremental = options_.incremental}));
+  Plan plan =
+      PENSTOCK_TRY(make_plan(std::move(state.tensors), {.files_max = options_.files_max,
+                                                        .incremental = options_.incremental}));
   PENSTOCK_TRY(wait_for_earlier(step, options.give_up));
   const bool keep = PENSTOCK_TRY(stager_.make_room(
       plan.pieces.size() * kPieceBytes, [&] { return watched_.wait_all(options.give_up); }));
@@ -178,8 +178,8 @@ Result<std::shared_ptr<Job>> DirectoryCheckpointer::prepare(uint64_t step, const
       std::chrono::duration_cast<Nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
   job->manifest.writer = options_.program;
-  job->manifest.metadata = state.metadata;
-  job->manifest.trees = {state.tree};
+  job->manifest.metadata = std::move(state.metadata);
+  job->manifest.trees.push_back(std::move(state.tree));
   job->change_report([&](SaveReport& report) {
     report.waited = waited;
     report.prepared = since(begun) - waited;
@@ -187,7 +187,7 @@ Result<std::shared_ptr<Job>> DirectoryCheckpointer::prepare(uint64_t step, const
   return job;
 }
 
-Result<std::shared_ptr<Save>> DirectoryCheckpointer::save(uint64_t step, const State& state,
+Result<std::shared_ptr<Save>> DirectoryCheckpointer::save(uint64_t step, State state,
                                                           const SaveOptions& given) {
   const Clock::time_point begun = Clock::now();
   if (closed_) return make_error(ErrorCode::kClosed, "the checkpointer is closed");
@@ -197,7 +197,7 @@ Result<std::shared_ptr<Save>> DirectoryCheckpointer::save(uint64_t step, const S
   if (with_ranks) PENSTOCK_TRY(join_session());
   const std::string topic = next_topic();
   if (options_.when_busy == WhenBusy::kSkip && watched_.behind().saves > 0) return skipped(step);
-  const Result<std::shared_ptr<Job>> job = prepare(step, state, options, topic, begun);
+  const Result<std::shared_ptr<Job>> job = prepare(step, std::move(state), options, topic, begun);
   if (!job.ok()) return with_ranks ? tell_ranks(topic, options, job.error()) : job.error();
   watched_.add(*job);
   finisher_.add(*job);

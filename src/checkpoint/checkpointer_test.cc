@@ -88,7 +88,7 @@ TEST_F(CheckpointerTest, PlansFillTheFilesAlike) {
   for (int i = 0; i < 100; ++i) {
     state.tensors.push_back({fmt::format("t{}", i), "F32", {4 * kMiB / 4}, none.data()});
   }
-  const Result<Plan> plan = make_plan(state, {.files_max = 4});
+  const Result<Plan> plan = make_plan(state.tensors, {.files_max = 4});
   ASSERT_THAT(plan, IsOk());
   ASSERT_EQ(plan->files.size(), 4u);
   for (const FilePlan& file : plan->files) {

@@ -14,10 +14,12 @@ namespace penstock::checkpoint {
 
 namespace {
 
-// Blocking reads, each of a piece: so many keep any drive busy.
-constexpr size_t kReaders = 8;
-// Smaller ones are better read together with their neighbours.
-constexpr uint64_t kStraightBytesMin = 256 * kKiB;
+// Blocking reads, each of a piece: so many keep any drive busy while some of them copy or checksum what
+// they have read.
+constexpr size_t kReaders = 16;
+// Smaller ones are read together with their neighbours, and copied: memory that was just made has huge
+// pages only where it is large, and drives take small ones in pieces, which costs more than a copy.
+constexpr uint64_t kStraightBytesMin = 32 * kMiB;
 // What lies between two ranges is read along with them if it is less.
 constexpr uint64_t kGapBytesMax = 64 * kKiB;
 

@@ -62,8 +62,9 @@ std::vector<size_t> placing_order(const std::vector<Tensor>& tensors) {
 
 class FileBuilder {
  public:
-  void add(const Tensor& tensor, uint64_t bytes) {
-    headers_.push_back({tensor.name, tensor.dtype, tensor.shape, data_bytes_, data_bytes_ + bytes});
+  void add(Tensor&& tensor, uint64_t bytes) {
+    headers_.push_back({std::move(tensor.name), std::move(tensor.dtype), std::move(tensor.shape),
+                        data_bytes_, data_bytes_ + bytes});
     data_.push_back({tensor.data, tensor.device});
     data_bytes_ += bytes;
   }
@@ -120,19 +121,18 @@ void add_pieces(Plan& plan) {
 
 }  // namespace
 
-Result<Plan> make_plan(const State& state, const PlanOptions& options) {
-  const std::vector<uint64_t> bytes = PENSTOCK_TRY(check_tensors(state.tensors));
+Result<Plan> make_plan(std::vector<Tensor> tensors, const PlanOptions& options) {
+  const std::vector<uint64_t> bytes = PENSTOCK_TRY(check_tensors(tensors));
   const uint64_t total = std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
   const uint64_t count = file_count(total, options);
   const uint64_t share = std::max<uint64_t>(total / count, 1);
   Plan plan;
-  plan.tensors = state.tensors.size();
-  plan.on_device =
-      std::ranges::any_of(state.tensors, [](const Tensor& t) { return t.device >= 0; });
+  plan.tensors = tensors.size();
+  plan.on_device = std::ranges::any_of(tensors, [](const Tensor& t) { return t.device >= 0; });
   plan.files.reserve(count);
   FileBuilder builder;
   uint64_t placed = 0;
-  for (const size_t i : placing_order(state.tensors)) {
+  for (const size_t i : placing_order(tensors)) {
     // A tensor belongs to the file whose share its middle lies in; what one file has too much, another
     // has less.
     const size_t file = plan.files.size();
@@ -140,7 +140,7 @@ Result<Plan> make_plan(const State& state, const PlanOptions& options) {
       plan.files.push_back(std::move(builder).finish());
       builder = {};
     }
-    builder.add(state.tensors[i], bytes[i]);
+    builder.add(std::move(tensors[i]), bytes[i]);
     placed += bytes[i];
   }
   plan.files.push_back(std::move(builder).finish());

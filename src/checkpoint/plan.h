@@ -58,6 +58,6 @@ struct PlanOptions {
 
 // kInvalid for a state that cannot be saved: names that are none or come twice, unknown dtypes.
 // Files are not named yet.
-Result<Plan> make_plan(const State& state, const PlanOptions& options);
+Result<Plan> make_plan(std::vector<Tensor> tensors, const PlanOptions& options);
 
 }  // namespace penstock::checkpoint
