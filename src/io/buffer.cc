@@ -90,6 +90,12 @@ struct Slab {
   bool empty() const { return used_bytes == 0; }
 };
 
+// A shared slab that somebody is clearing, and how much of it nobody counts on yet.
+struct SlabToBe {
+  size_t left_bytes = 0;
+  bool done = false;
+};
+
 size_t round_size(size_t size) {
   if (size <= kSmallBytesMax) return std::max(kPageBytes, std::bit_ceil(size));
   // Drives take one huge page in one piece, and as many small ones in pieces: up to three times slower.
@@ -130,6 +136,11 @@ class SlabProvider final : public BufferProvider {
   // system refuses.
   Result<Slab*> find_slab(Lock& held, size_t rounded);
   Result<Slab*> find_shared(Lock& held, size_t rounded);
+  // One that is there already, or null.
+  Slab* shared_with_room(Lock& held, size_t rounded) const;
+  // Waits for one that somebody else makes; false when none has room to spare.
+  bool wait_for_shared(Lock& held, size_t rounded);
+  Result<Slab*> make_shared_slab(Lock& held, size_t rounded);
   Result<Slab*> new_slab(Lock& held, size_t bytes);
   Result<std::unique_ptr<Slab>> make_slab(size_t bytes) const;
   bool make_room(Lock& held, size_t bytes);
@@ -141,6 +152,8 @@ class SlabProvider final : public BufferProvider {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Slab*> shared_;
+  std::vector<std::shared_ptr<SlabToBe>> shared_to_be_;
+  std::condition_variable shared_made_;
   std::vector<Slab*> spare_;
   std::list<const void*> waiting_;  // Tickets, first come first.
   uint64_t held_bytes_ = 0;
@@ -171,19 +184,48 @@ Result<Slab*> SlabProvider::find_slab(Lock& held, size_t rounded) {
   return new_slab(held, rounded);
 }
 
-// A slab in use rather than an empty one, which can be given up for other sizes.
 Result<Slab*> SlabProvider::find_shared(Lock& held, size_t rounded) {
+  while (true) {
+    if (Slab* slab = shared_with_room(held, rounded)) return slab;
+    if (!wait_for_shared(held, rounded)) return make_shared_slab(held, rounded);
+  }
+}
+
+// A slab in use rather than an empty one, which can be given up for other sizes.
+Slab* SlabProvider::shared_with_room(Lock&, size_t rounded) const {
   Slab* unused = nullptr;
   for (Slab* slab : shared_) {
     if (!slab->blocks.fits(order_of_size(rounded))) continue;
     if (!slab->empty()) return slab;
     unused = slab;
   }
-  if (unused != nullptr) return unused;
+  return unused;
+}
+
+// Were every thread that comes meanwhile to make one of its own, a few of them would fill the budget with
+// slabs of which they use little, and the next be told that there is no memory.
+bool SlabProvider::wait_for_shared(Lock& held, size_t rounded) {
+  const auto found = std::ranges::find_if(
+      shared_to_be_, [&](const auto& to_be) { return to_be->left_bytes >= rounded; });
+  if (found == shared_to_be_.end()) return false;
+  const std::shared_ptr<SlabToBe> to_be = *found;
+  to_be->left_bytes -= rounded;
+  shared_made_.wait(held, [&] { return to_be->done; });
+  return true;
+}
+
+Result<Slab*> SlabProvider::make_shared_slab(Lock& held, size_t rounded) {
   if (!make_room(held, kSmallSlabBytes)) return static_cast<Slab*>(nullptr);
-  Slab* slab = PENSTOCK_TRY(new_slab(held, kSmallSlabBytes));
-  slab->shared = true;
-  shared_.push_back(slab);
+  const auto to_be = std::make_shared<SlabToBe>();
+  to_be->left_bytes = kSmallSlabBytes - rounded;
+  shared_to_be_.push_back(to_be);
+  Result<Slab*> slab = new_slab(held, kSmallSlabBytes);
+  std::erase(shared_to_be_, to_be);
+  to_be->done = true;
+  shared_made_.notify_all();
+  if (!slab.ok()) return slab;
+  (*slab)->shared = true;
+  shared_.push_back(*slab);
   return slab;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <future>
 #include <random>
 #include <set>
 #include <thread>
@@ -211,6 +212,33 @@ TEST(BufferProvider, EverySliceLiesInTheRegionItNames) {
     EXPECT_TRUE(buffers->stats().registered);
   }
   EXPECT_TRUE(registrar.live.empty());
+}
+
+// Says that memory is being made, and takes its time.
+class SlowRegistrar final : public MemoryRegistrar {
+ public:
+  uint32_t add_region(std::span<std::byte>) override {
+    begun.set_value();
+    std::this_thread::sleep_for(20ms);
+    return 1;
+  }
+  void remove_region(uint32_t) override {}
+  std::promise<void> begun;
+};
+
+TEST(BufferProvider, MemoryThatSomebodyIsMakingIsWaitedForAndNotTakenForFull) {
+  SlowRegistrar registrar;
+  const auto buffers = provider(2 * kMiB, &registrar);
+  Result<Buffer> first = make_error(ErrorCode::kInvalid, "not taken yet");
+  std::thread maker([&] { first = buffers->try_take(512 * kKiB); });
+  registrar.begun.get_future().wait();
+  const Result<Buffer> second = buffers->try_take(512 * kKiB);
+  const Result<Buffer> third = buffers->take(kMiB, deadline_in(10s));
+  maker.join();
+  EXPECT_TRUE(first.ok());
+  EXPECT_TRUE(second.ok());
+  EXPECT_TRUE(third.ok());
+  EXPECT_FALSE(buffers->try_take(4096).ok());
 }
 
 TEST(BufferProvider, PinnedMemoryNeedsADriverOnlyWhenInsistedOn) {
