@@ -199,9 +199,12 @@ class Host {
 
   // All changes up to now become a version, durable.
   virtual Result<meta::Version> commit() = 0;
-  // Waits until all content is in the store, and says how much is left as it goes on.
+  // Waits until all content is in the store, and says how much is left as it goes on: from any
+  // thread, one at a time. After the deadline nothing is begun any more, what is on its way may take
+  // `io_timeout`: kTimeout. kCancelled comes at once.
   virtual Result<void> drain(Deadline deadline,
-                             const std::function<void(const Pending&)>& progress = {}) = 0;
+                             const std::function<void(const Pending&)>& progress = {},
+                             const std::stop_token& cancel = {}) = 0;
   virtual Result<HostStatus> status() = 0;
   // Sets those metrics (docs/METRICS.md) that are only known when somebody looks: what waits in the
   // journal, memory. Cheap. It is done every few seconds without being asked.

@@ -92,7 +92,7 @@ Result<void> Gc::compact_object(const meta::Object& object, const GcOptions& opt
     if (chunks.size() < kChunksAtOnce) break;
     from = chunks.back().place.offset + 1;
   }
-  PENSTOCK_TRY(packer_.move(std::move(live), deadline_in(options.io_timeout)));
+  PENSTOCK_TRY(packer_.move(std::move(live), options.io_timeout, options.cancel));
   return commit_();
 }
 

@@ -43,7 +43,7 @@ HostImpl::HostImpl(io::FileSystem& fs, std::string directory, const HostOptions&
 
 HostImpl::~HostImpl() {
   // Where it fails, that is what the journal is for.
-  if (options_.drain_on_close && committer_.joinable()) (void)drain(kNoDeadline, {});
+  if (options_.drain_on_close && committer_.joinable()) (void)drain(kNoDeadline, {}, {});
   if (mover_) mover_->stop();
   {
     const std::lock_guard lock(wake_mutex_);
@@ -311,19 +311,28 @@ Result<Pending> HostImpl::pending() {
   return pending;
 }
 
-Result<void> HostImpl::drain(Deadline deadline,
-                             const std::function<void(const Pending&)>& progress) {
+Result<void> HostImpl::drain(Deadline deadline, const std::function<void(const Pending&)>& progress,
+                             const std::stop_token& cancel) {
+  MoveOptions move{.begin_until = deadline, .cancel = cancel};
+  if (progress) {
+    move.moved = [&] {
+      if (const Result<Pending> left = pending(); left.ok()) progress(*left);
+    };
+  }
   while (true) {
     const Pending left = PENSTOCK_TRY(pending());
     if (progress) progress(left);
     if (left.content_bytes == 0) break;
+    if (cancel.stop_requested()) {
+      return make_error(ErrorCode::kCancelled, "the caller does not wait for it any more");
+    }
     if (std::chrono::steady_clock::now() >= deadline) {
       return make_error(ErrorCode::kTimeout,
                         fmt::format("{} wait to be stored in {}", format_size(left.content_bytes),
                                     store_->description()),
                         true);
     }
-    PENSTOCK_TRY(mover_->move_all(deadline));
+    PENSTOCK_TRY(mover_->move_all(move));
   }
   PENSTOCK_TRY(commit());
   return {};

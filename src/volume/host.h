@@ -37,8 +37,8 @@ class HostImpl final : public Host, public std::enable_shared_from_this<HostImpl
   Result<std::vector<std::string>> volumes() override;
   Result<std::shared_ptr<Volume>> open(std::string_view name) override;
   Result<meta::Version> commit() override;
-  Result<void> drain(Deadline deadline,
-                     const std::function<void(const Pending&)>& progress) override;
+  Result<void> drain(Deadline deadline, const std::function<void(const Pending&)>& progress,
+                     const std::stop_token& cancel) override;
   Result<HostStatus> status() override;
   void note_metrics() override;
   Result<void> set_settings(std::string_view volume, const meta::Settings& settings) override;

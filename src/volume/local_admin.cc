@@ -7,8 +7,6 @@ namespace penstock::volume {
 
 namespace {
 
-// A drain looks this often whether it is to stop.
-constexpr auto kDrainStep = std::chrono::seconds(1);
 // A version without retention goes with the next commit, unless it is held in time.
 constexpr int kPinAttempts = 5;
 
@@ -50,7 +48,9 @@ class LocalAdmin final : public Admin {
   Result<GcReport> gc(const GcOptions& options) override { return host_->gc(options); }
   Result<FsckReport> fsck(const FsckOptions& options) override { return host_->fsck(options); }
   Result<void> drain(Deadline deadline, const std::function<void(const Pending&)>& progress,
-                     std::stop_token cancel) override;
+                     std::stop_token cancel) override {
+    return host_->drain(deadline, progress, cancel);
+  }
 
  private:
   // Of the version of that time, which stays while this lives.
@@ -69,20 +69,6 @@ Result<std::unique_ptr<meta::Pin>> LocalAdmin::pin_of(std::optional<meta::Time> 
     if (!pin.ok() && pin.error().code != ErrorCode::kNotFound) break;
   }
   return pin;
-}
-
-Result<void> LocalAdmin::drain(Deadline deadline,
-                               const std::function<void(const Pending&)>& progress,
-                               std::stop_token cancel) {
-  while (true) {
-    const Deadline step = std::min(deadline, deadline_in(kDrainStep));
-    const Result<void> drained = host_->drain(step, progress);
-    if (drained.ok() || drained.error().code != ErrorCode::kTimeout) return drained;
-    if (cancel.stop_requested()) {
-      return make_error(ErrorCode::kCancelled, "the caller does not wait for it any more");
-    }
-    if (std::chrono::steady_clock::now() >= deadline) return drained;
-  }
 }
 
 }  // namespace

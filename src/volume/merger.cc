@@ -87,7 +87,7 @@ Result<uint64_t> Merger::merge_files(std::map<File, Range>& files, Deadline dead
     files.erase(file);
   }
   if (packed_.empty()) return uint64_t{0};
-  PENSTOCK_TRY(packer_.store_pack(pack_, deadline));
+  PENSTOCK_TRY(packer_.store_pack(pack_, {.deadline = deadline}));
   return change_rows();
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr Nanoseconds kLookEvery = std::chrono::milliseconds(500);
 constexpr Nanoseconds kPauseAfterFailure = std::chrono::seconds(2);
+constexpr Nanoseconds kTurn = std::chrono::seconds(10);
 constexpr size_t kChunksAtOnce = 4096;
 constexpr size_t kQueueMax = 64;
 
@@ -79,33 +80,46 @@ void Mover::run() {
       waiting = waiting_bytes();
       due = waiting.ok() && (is_due(*waiting) || (hurried && *waiting > 0));
     }
-    const Result<void> moved = due ? move_all(deadline_in(options_.io_timeout)) : Result<void>();
-    if (!moved.ok()) health_.failed(moved.error(), fmt::format("{} wait", format_size(*waiting)));
+    const bool well = !due || move_due(*waiting);
     lock.lock();
-    if (moved.ok()) continue;
+    if (well) continue;
     wake_.wait_for(lock, kPauseAfterFailure, [this] { return stopping_; });
   }
 }
 
-Result<void> Mover::move_all(Deadline deadline) {
+// Not for long at a time: somebody may wait for its turn, and for not so much.
+bool Mover::move_due(uint64_t waiting) {
   const std::lock_guard moving(moving_);
-  PENSTOCK_TRY(merge_all(deadline));
-  while (!is_stopping()) {
+  const Result<void> moved = move_now({.begin_until = deadline_in(kTurn)});
+  if (!moved.ok())
+    health_.failed(moved.error(), fmt::format("{} wait", format_size(waiting)), begun_);
+  return moved.ok();
+}
+
+Result<void> Mover::move_all(const MoveOptions& options) {
+  const std::lock_guard moving(moving_);
+  return move_now(options);
+}
+
+Result<void> Mover::move_now(const MoveOptions& options) {
+  begun_ = Clock::now();
+  PENSTOCK_TRY(merge_all(options));
+  while (!is_over(options)) {
     const uint64_t waiting = PENSTOCK_TRY(waiting_bytes());
-    if (waiting == 0 || !PENSTOCK_TRY(move_waiting(waiting, deadline))) return {};
+    if (waiting == 0 || !PENSTOCK_TRY(move_waiting(waiting, options))) return {};
   }
   return {};
 }
 
 // Several objects at once, as long as there is so much.
-Result<bool> Mover::move_waiting(uint64_t bytes, Deadline deadline) {
+Result<bool> Mover::move_waiting(uint64_t bytes, const MoveOptions& options) {
   const uint64_t objects = (bytes + packer_.pack_bytes() - 1) / packer_.pack_bytes();
   const auto movers = std::min<uint64_t>(objects, pool_.threads());
   Batch batch(PENSTOCK_TRY(database_.segments()));
   std::latch done(static_cast<ptrdiff_t>(movers));
   for (uint64_t i = 0; i < movers; ++i) {
     const bool submitted = pool_.submit([&] {
-      while (move_one(batch, deadline)) {
+      while (move_one(batch, options)) {
       }
       done.count_down();
     });
@@ -113,44 +127,50 @@ Result<bool> Mover::move_waiting(uint64_t bytes, Deadline deadline) {
   }
   done.wait();
   packer_.let_go_of_memory();
+  if (!batch.result.ok()) begun_ = batch.begun;
   PENSTOCK_TRY(batch.result);
   return batch.taken;
 }
 
-bool Mover::move_one(Batch& batch, Deadline deadline) {
+bool Mover::move_one(Batch& batch, const MoveOptions& options) {
+  const Clock::time_point begun = Clock::now();
   Result<std::vector<meta::Chunk>> chunks = std::vector<meta::Chunk>();
   {
     const std::lock_guard lock(batch.mutex);
-    if (!batch.result.ok() || is_stopping()) return false;
+    if (!batch.result.ok() || is_over(options)) return false;
     chunks = gather(batch);
-    if (!chunks.ok()) batch.result = chunks.error();
     batch.taken |= chunks.ok() && !chunks->empty();
   }
-  if (!chunks.ok() || chunks->empty()) return false;
+  if (chunks.ok() && chunks->empty()) return false;
   const Result<void> moved =
-      packer_.move(std::move(*chunks), std::min(deadline, deadline_in(options_.io_timeout)));
+      chunks.ok() ? packer_.move(std::move(*chunks), options_.io_timeout, options.cancel)
+                  : Result<void>(chunks.error());
   if (moved.ok()) {
     health_.well();
     options_.commit();
-    return true;
   }
   const std::lock_guard lock(batch.mutex);
-  if (batch.result.ok()) batch.result = moved;
-  return false;
+  if (moved.ok() && options.moved) options.moved();
+  if (!moved.ok() && batch.result.ok()) {
+    batch.result = moved;
+    batch.begun = begun;
+  }
+  return moved.ok();
 }
 
-bool Mover::is_stopping() {
+bool Mover::is_over(const MoveOptions& options) {
+  if (options.cancel.stop_requested() || Clock::now() >= options.begin_until) return true;
   const std::lock_guard lock(mutex_);
   return stopping_;
 }
 
 // What was merged need not be moved, once its small pieces are forgotten: that is with the commit
 // after the one that ends their life, unless a version that is kept still has them.
-Result<void> Mover::merge_all(Deadline deadline) {
+Result<void> Mover::merge_all(const MoveOptions& options) {
   if (!options_.merge) return {};
-  while (!is_stopping()) {
-    const Deadline step = std::min(deadline, deadline_in(options_.io_timeout));
-    if (PENSTOCK_TRY(options_.merge(step)) == 0) return {};
+  while (!is_over(options)) {
+    begun_ = Clock::now();
+    if (PENSTOCK_TRY(options_.merge(deadline_in(options_.io_timeout))) == 0) return {};
     health_.well();
     options_.commit();
     options_.commit();

@@ -3,10 +3,12 @@
 // Threads: all calls from any thread.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -32,6 +34,14 @@ struct MoverOptions {
   Gauge* failing = nullptr;  // 1 while content cannot be moved. Not null; outlives the mover.
 };
 
+// How long somebody wants content to be moved.
+struct MoveOptions {
+  Deadline begin_until =
+      kNoDeadline;              // What is on its way by then may take MoverOptions::io_timeout.
+  std::stop_token cancel = {};  // What is on its way is given up.
+  std::function<void()> moved = {};  // Called after each object, on any thread, one at a time.
+};
+
 class Mover {
  public:
   // All outlive it.
@@ -42,12 +52,12 @@ class Mover {
   void stop();
   // Somebody waits for room in the journal.
   void hurry();
-  // What is in the journal now; here, and until the deadline.
-  Result<void> move_all(Deadline deadline);
+  // What is in the journal now.
+  Result<void> move_all(const MoveOptions& options);
 
  private:
-  Result<void> merge_all(Deadline deadline);
-  bool is_stopping();
+  using Clock = std::chrono::steady_clock;
+
   // What is moved now, by several threads.
   struct Batch {
     explicit Batch(std::vector<meta::Object> segments_in) : segments(std::move(segments_in)) {}
@@ -58,12 +68,19 @@ class Mover {
     uint64_t from = 0;
     bool taken = false;  // Anything.
     Result<void> result;
+    Clock::time_point begun{};  // What failed.
   };
 
+  // In the background: false when it failed, which is said in the log.
+  bool move_due(uint64_t waiting);
+  Result<void> move_now(const MoveOptions& options);
+  Result<void> merge_all(const MoveOptions& options);
   // False: there was nothing to take.
-  Result<bool> move_waiting(uint64_t bytes, Deadline deadline);
+  Result<bool> move_waiting(uint64_t bytes, const MoveOptions& options);
   // False: there is nothing left to take, or it failed.
-  bool move_one(Batch& batch, Deadline deadline);
+  bool move_one(Batch& batch, const MoveOptions& options);
+  // Nothing more is to be begun.
+  bool is_over(const MoveOptions& options);
   Result<std::vector<meta::Chunk>> gather(Batch& batch);
   Result<uint64_t> waiting_bytes();
   bool is_due(uint64_t bytes);
@@ -73,7 +90,8 @@ class Mover {
   Packer& packer_;
   const MoverOptions options_;
   StoreHealth health_;
-  std::mutex moving_;  // One moves.
+  std::mutex moving_;          // One moves.
+  Clock::time_point begun_{};  // Under it: what failed, when the last one that moved did.
 
   std::mutex mutex_;
   std::condition_variable wake_;

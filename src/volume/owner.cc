@@ -13,9 +13,8 @@ namespace penstock::volume {
 
 namespace {
 
-constexpr auto kDrainTurn = std::chrono::seconds(1);
 // So long others wait for a take-over at most; what is left then is moved by who takes over.
-constexpr auto kDrainBesideOthers = std::chrono::seconds(10);
+constexpr auto kDrainTurn = std::chrono::seconds(10);
 constexpr auto kReachPatience = std::chrono::seconds(5);
 constexpr auto kGreetPatience = std::chrono::seconds(10);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
@@ -83,12 +82,15 @@ Owner::~Owner() {
 
 // Where it fails, that is what the journal is for.
 void Owner::drain() {
-  const Deadline with_others = deadline_in(kDrainBesideOthers);
+  uint64_t before = UINT64_MAX;
   while (true) {
-    const Result<void> drained = host_->drain(deadline_in(kDrainTurn));
+    Pending left;
+    const Result<void> drained =
+        host_->drain(deadline_in(kDrainTurn), [&](const Pending& pending) { left = pending; });
     if (drained.ok() || drained.error().code != ErrorCode::kTimeout) return;
     const bool others = server_ && server_->connections() > 0;
-    if (others && std::chrono::steady_clock::now() >= with_others) return;
+    if (others || left.content_bytes >= before) return;
+    before = left.content_bytes;
   }
 }
 

@@ -30,14 +30,15 @@ void Packer::let_go_of_memory() {
   spare_.clear();
 }
 
-Result<void> Packer::move(std::vector<meta::Chunk> chunks, Deadline deadline) {
+Result<void> Packer::move(std::vector<meta::Chunk> chunks, Nanoseconds io_timeout,
+                          const std::stop_token& cancel) {
   filling_.acquire();
   Pack pack = begin();
   const Result<std::vector<meta::Chunk>> packed = fill(pack, std::move(chunks));
   filling_.release();
   if (!packed.ok()) return packed.error();
   if (packed->empty()) return {};
-  PENSTOCK_TRY(store_pack(pack, deadline));
+  PENSTOCK_TRY(store_pack(pack, {.deadline = deadline_in(io_timeout), .cancel = cancel}));
   const Result<void> moved = move_rows(pack, *packed);
   end(std::move(pack));
   return moved;
@@ -69,13 +70,13 @@ Result<void> Packer::add(Pack& pack, std::span<const std::byte> raw) {
   return {};
 }
 
-Result<void> Packer::store_pack(const Pack& pack, Deadline deadline) {
+Result<void> Packer::store_pack(const Pack& pack, const store::CallOptions& call) {
   PENSTOCK_TRY(database_.add_object({.id = pack.id,
                                      .kind = meta::ObjectKind::kData,
                                      .state = meta::ObjectState::kPending,
                                      .bytes = pack.bytes.size()}));
   const auto begun = std::chrono::steady_clock::now();
-  const Result<void> stored = upload(pack, deadline);
+  const Result<void> stored = upload(pack, call);
   if (!stored.ok()) {
     metrics_.upload_failures.add();
     return stored;
@@ -85,11 +86,9 @@ Result<void> Packer::store_pack(const Pack& pack, Deadline deadline) {
   return database_.set_object(pack.id, meta::ObjectState::kStored, pack.bytes.size());
 }
 
-Result<void> Packer::upload(const Pack& pack, Deadline deadline) {
-  store::PutOptions options;
-  options.deadline = deadline;
-  PENSTOCK_TRY(store_.put(object_key(options_.space, pack.id), pack.bytes, options));
-  return store_.flush({.deadline = deadline});
+Result<void> Packer::upload(const Pack& pack, const store::CallOptions& call) {
+  PENSTOCK_TRY(store_.put(object_key(options_.space, pack.id), pack.bytes, {call}));
+  return store_.flush(call);
 }
 
 Result<void> Packer::move_rows(const Pack& pack, const std::vector<meta::Chunk>& chunks) {

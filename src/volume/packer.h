@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 #include <semaphore>
+#include <stop_token>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -48,8 +49,10 @@ class Packer {
   store::ObjectStore& store() { return store_; }
 
   // All of them into one object. Those that nobody refers to any more are left out. On return the
-  // object is durable and the rows are changed, to be committed by the caller.
-  Result<void> move(std::vector<meta::Chunk> chunks, Deadline deadline);
+  // object is durable and the rows are changed, to be committed by the caller. Storing it may take
+  // `io_timeout`.
+  Result<void> move(std::vector<meta::Chunk> chunks, Nanoseconds io_timeout,
+                    const std::stop_token& cancel = {});
 
   // An object that is being made.
   struct Pack {
@@ -61,12 +64,12 @@ class Packer {
   void end(Pack pack);  // Its memory is used again.
   Result<void> add(Pack& pack, std::span<const std::byte> raw);
   // On return it is durable, and chunks may lie there.
-  Result<void> store_pack(const Pack& pack, Deadline deadline);
+  Result<void> store_pack(const Pack& pack, const store::CallOptions& call);
 
  private:
   // Those that are still wanted, which it answers with.
   Result<std::vector<meta::Chunk>> fill(Pack& pack, std::vector<meta::Chunk> chunks);
-  Result<void> upload(const Pack& pack, Deadline deadline);
+  Result<void> upload(const Pack& pack, const store::CallOptions& call);
   Result<void> move_rows(const Pack& pack, const std::vector<meta::Chunk>& chunks);
 
   meta::Database& database_;

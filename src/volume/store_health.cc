@@ -28,11 +28,12 @@ bool is_store_trouble(const Error& error) {
 StoreHealth::StoreHealth(const Texts& texts, std::string store, Gauge& gauge)
     : texts_(texts), store_(std::move(store)), gauge_(gauge), lines_(kLinesAtOnce, kLineEvery) {}
 
-void StoreHealth::failed(const Error& error, std::string_view what) {
+void StoreHealth::failed(const Error& error, std::string_view what, Clock::time_point begun) {
   uint64_t failures = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (!failing_.exchange(true)) since_ = std::chrono::steady_clock::now();
+    if (begun < well_since_) return;
+    if (!failing_.exchange(true)) failing_since_ = Clock::now();
     failures = ++failures_;
     gauge_.set(1);
     if (!lines_.take()) return;
@@ -51,7 +52,8 @@ void StoreHealth::recovered() {
     if (!failing_.exchange(false)) return;
     gauge_.set(0);
     failures = std::exchange(failures_, 0);
-    time = std::chrono::steady_clock::now() - since_;
+    well_since_ = Clock::now();
+    time = well_since_ - failing_since_;
     if (!std::exchange(told_, false)) return;
   }
   log_warn(texts_.well,

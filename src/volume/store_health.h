@@ -24,6 +24,8 @@ bool is_store_trouble(const Error& error);
 
 class StoreHealth {
  public:
+  using Clock = std::chrono::steady_clock;
+
   // For people: "content cannot be read from the store", and "... is read from the store again".
   struct Texts {
     const char* failing;
@@ -37,8 +39,9 @@ class StoreHealth {
   void well() {
     if (failing_.load(std::memory_order_relaxed)) recovered();
   }
-  // One failed. `what` names the object, or what else it was about.
-  void failed(const Error& error, std::string_view what);
+  // One failed that was begun then. `what` names the object, or what else it was about. One that was
+  // begun before others were answered again says nothing of now, and does not count.
+  void failed(const Error& error, std::string_view what, Clock::time_point begun);
 
  private:
   void recovered();
@@ -50,9 +53,10 @@ class StoreHealth {
   std::atomic<bool> failing_ = false;
 
   std::mutex mutex_;
-  std::chrono::steady_clock::time_point since_{};  // Under mutex_, as is the next.
-  uint64_t failures_ = 0;                          // Since then.
-  bool told_ = false;                              // In the log: then its end is told too.
+  Clock::time_point failing_since_{};  // Under mutex_, as are the next.
+  Clock::time_point well_since_{};
+  uint64_t failures_ = 0;  // Since it fails.
+  bool told_ = false;      // In the log: then its end is told too.
 };
 
 }  // namespace penstock::volume

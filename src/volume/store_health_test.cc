@@ -18,6 +18,8 @@ const Error kAway = make_error(ErrorCode::kUnavailable, "nobody answers", true);
 
 class StoreHealthTest : public ::testing::Test {
  protected:
+  static StoreHealth::Clock::time_point now() { return StoreHealth::Clock::now(); }
+
   Metrics metrics_;
   Gauge& gauge_ = metrics_.gauge("failing", "Failing.");
   LogLines log_;
@@ -31,7 +33,7 @@ TEST_F(StoreHealthTest, WhileAllIsWellThereIsNothingToSay) {
 }
 
 TEST_F(StoreHealthTest, ALineWhenItBeginsAndOneWhenItEnds) {
-  health_.failed(kAway, "object-1");
+  health_.failed(kAway, "object-1", now());
   EXPECT_EQ(gauge_.value(), 1);
   health_.well();
   EXPECT_EQ(gauge_.value(), 0);
@@ -43,7 +45,7 @@ TEST_F(StoreHealthTest, ALineWhenItBeginsAndOneWhenItEnds) {
 }
 
 TEST_F(StoreHealthTest, AThousandFailuresAreAFewLines) {
-  for (int i = 0; i < 1000; ++i) health_.failed(kAway, "object");
+  for (int i = 0; i < 1000; ++i) health_.failed(kAway, "object", now());
   EXPECT_THAT(log_.get(), SizeIs(2));
   health_.well();
   ASSERT_THAT(log_.get(), SizeIs(3));
@@ -52,11 +54,22 @@ TEST_F(StoreHealthTest, AThousandFailuresAreAFewLines) {
 
 TEST_F(StoreHealthTest, OneThatComesAndGoesDoesNotFillTheLog) {
   for (int i = 0; i < 1000; ++i) {
-    health_.failed(kAway, "object");
+    health_.failed(kAway, "object", now());
     health_.well();
   }
   EXPECT_THAT(log_.get(), SizeIs(4));
   EXPECT_EQ(gauge_.value(), 0);
+}
+
+TEST_F(StoreHealthTest, WhatWasBegunBeforeItWasWellAgainDoesNotCount) {
+  const auto before = now();
+  health_.failed(kAway, "object-1", before);
+  health_.well();
+  health_.failed(kAway, "object-2", before);
+  EXPECT_EQ(gauge_.value(), 0);
+  EXPECT_THAT(log_.get(), SizeIs(2));
+  health_.failed(kAway, "object-3", now());
+  EXPECT_EQ(gauge_.value(), 1);
 }
 
 TEST(StoreHealth, WhatIsMissingOrDamagedIsNoTroubleOfTheStore) {

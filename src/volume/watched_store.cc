@@ -19,11 +19,13 @@ class WatchedStore final : public store::PassingStore {
 
   void async_get(std::string key, uint64_t offset, std::span<std::byte> into,
                  store::GetOptions options, store::Done<store::GetResult> done) override {
-    auto noted = [health = health_, key, done = std::move(done)](Result<store::GetResult> got) {
+    const auto begun = StoreHealth::Clock::now();
+    auto noted = [health = health_, begun, key,
+                  done = std::move(done)](Result<store::GetResult> got) {
       if (got.ok()) {
         health->well();
       } else if (is_store_trouble(got.error())) {
-        health->failed(got.error(), key);
+        health->failed(got.error(), key, begun);
       }
       done(std::move(got));
     };
